@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +29,9 @@ One of these helps:
 
 def main() -> int:
     """Do what is needed, nothing if all is up to date; returns the exit status."""
+    if sys.version_info < (3, 11):
+        print(f"lancelet needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}", file=sys.stderr)
+        return 1
     # A lock on a file that exists in every clone: two makes at once wait for each other.
     with (ROOT / "pyproject.toml").open("rb") as project:
         fcntl.flock(project, fcntl.LOCK_EX)
@@ -53,6 +55,8 @@ def main() -> int:
 
 
 def _build_requirements() -> list[str]:
+    import tomllib
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     return list(project["build-system"]["requires"])
 
