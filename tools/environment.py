@@ -29,7 +29,7 @@ One of these helps:
 
 def main() -> int:
     """Do what is needed, nothing if all is up to date; returns the exit status."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is the one that older versions start
         print(f"lancelet needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}", file=sys.stderr)
         return 1
     # A lock on a file that exists in every clone: two makes at once wait for each other.
@@ -94,7 +94,8 @@ def _make() -> None:
 
 
 def _pip(command: str, *arguments: str) -> None:
-    _run(str(PYTHON), "-m", "pip", command, "--quiet", "--disable-pip-version-check", *arguments)
+    # Twice quiet: errors only.
+    _run(str(PYTHON), "-m", "pip", command, "-qq", "--disable-pip-version-check", *arguments)
 
 
 def _run(*command: str) -> None:

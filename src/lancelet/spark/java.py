@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lancelet.errors import NotFound, Unsupported
@@ -50,6 +50,8 @@ class Java:
     source: str
     #: Whether ``home`` holds a wrapper script rather than the Java itself.
     wrapped: bool
+    #: What was looked at before and cannot be used, and why.
+    refused: tuple[str, ...] = ()
 
 
 def use_java(cache: Path | None = None) -> Java:
@@ -59,7 +61,7 @@ def use_java(cache: Path | None = None) -> Java:
     """
     java = find_java(cache=cache)
     os.environ["JAVA_HOME"] = str(java.home)
-    emit("spark.java", home=str(java.home), version=java.version, source=java.source, wrapped=java.wrapped)
+    emit("spark.java", **{name: getattr(java, name) for name in Java.__slots__})
     return java
 
 
@@ -70,10 +72,11 @@ def find_java(environment: Mapping[str, str] | None = None, *, cache: Path | Non
     Raises :class:`~lancelet.errors.NotFound`, naming all that was looked at, if there is none.
     """
     values = os.environ if environment is None else environment
-    refused = []
+    refused: list[str] = []
     for source, executable in _candidates(values):
         try:
-            return _usable(source, executable, cache or _cache_folder(values))
+            java = _usable(source, executable, cache or _cache_folder(values))
+            return replace(java, refused=tuple(refused))
         except Unsupported as reason:
             refused.append(f"{source}: {reason}")
     raise NotFound(
