@@ -7,12 +7,26 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
-__all__ = ["Data", "Entry", "Range", "Store", "Writer"]
+from lancelet.errors import InvalidInput
+
+__all__ = ["Data", "Entry", "Mappable", "Range", "Store", "Writer", "as_bytes"]
 
 #: ``(start, length)`` in bytes.
 Range = tuple[int, int]
 #: What stores take: anything that exports its bytes.
 Data = bytes | bytearray | memoryview
+
+
+def as_bytes(data: Data) -> memoryview:
+    """``data`` as a flat view of unsigned bytes, whatever its items were; nothing is copied.
+
+    >>> as_bytes(memoryview(b"abcd").cast("I")).tolist()
+    [97, 98, 99, 100]
+    """
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise InvalidInput("the data to write has gaps between its items", hint="copy it into one contiguous buffer")
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +40,10 @@ class Entry:
 
 
 class Writer(Protocol):
-    """A file being written in pieces. It appears whole at :meth:`close`; until then, and after abort, it does not exist.
+    """A file being written in pieces: it appears whole at :meth:`close`; before that, and after abort, there is none.
 
-    As a context manager it closes on success and aborts when the block raises.
+    As a context manager it closes on success and aborts when the block raises. A write that failed leaves the
+    writer good for nothing but :meth:`abort`. A writer belongs to the process that made it.
     """
 
     @property
@@ -36,13 +51,13 @@ class Writer(Protocol):
         """Bytes written so far."""
 
     def write(self, data: Data) -> None:
-        """Append ``data``, which may be reused by the caller afterwards."""
+        """Append ``data``, which may be reused by the caller afterwards. InvalidInput after close or abort."""
 
     def close(self) -> int:
-        """Publish the file and return its size."""
+        """Publish the file and return its size; once more does nothing more. InvalidInput after abort."""
 
     def abort(self) -> None:
-        """Discard what was written. Safe to call twice and after a failed close."""
+        """Discard what was written. Safe to call twice and after a failed close; nothing happens after close."""
 
     def __enter__(self) -> Writer: ...
 
@@ -58,7 +73,9 @@ class Store(Protocol):
     Every store passes ``lancelet.testing.storage``. Stores pickle by their description (no live handle crosses a
     process), work after fork and spawn, and may be used from many threads. Failures are raised as
     :class:`~lancelet.errors.NotFound`, :class:`~lancelet.errors.AlreadyExists` or
-    :class:`~lancelet.errors.Storage`, always with ``uri``.
+    :class:`~lancelet.errors.Storage`, always with the object's ``uri``; ``retryable`` says whether the same call may
+    succeed later. A path that is no object path (``..``, an absolute one) is InvalidInput. Views handed out are
+    read-only, of unsigned bytes, and stay valid when the object is replaced or deleted.
     """
 
     @property
@@ -71,7 +88,9 @@ class Store(Protocol):
     def read(self, path: str, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of each range, in the order asked. A range past the end is Corrupt: the file is not what we think.
 
-        Local stores return views of a memory map; nothing is copied. Remote stores coalesce and fetch in parallel.
+        Ranges may overlap and come in any order; a negative one is InvalidInput; one of length zero is answered
+        without looking. No ranges, no request. Local stores return views of a memory map; nothing is copied.
+        Remote stores coalesce and fetch in parallel.
         """
 
     def read_all(self, path: str) -> memoryview:
@@ -84,16 +103,31 @@ class Store(Protocol):
         """Write or replace an object; readers see the old bytes or the new, never a mixture."""
 
     def put_if_absent(self, path: str, data: Data) -> None:
-        """Write an object that must not exist; of many racing writers exactly one succeeds, the others get AlreadyExists."""
+        """Write an object that must not exist: of many racing writers one succeeds, the others get AlreadyExists.
+
+        An error that is neither leaves it open whether the object was written: the answer may have been lost.
+        """
 
     def writer(self, path: str) -> Writer:
         """Start writing an object in pieces, replacing any that exists when it is closed."""
 
     def list_from(self, prefix: str, start_after: str = "") -> Iterator[Entry]:
-        """Objects whose path starts with ``prefix`` and sorts after ``start_after``, in path order (byte-wise)."""
+        """Objects whose path starts with ``prefix`` and sorts after ``start_after``, in path order (byte-wise).
+
+        Neither need end at a slash or name an object. Unfinished writes are not listed. Objects that come or go
+        while the iterator runs may or may not be seen; all others are seen once.
+        """
 
     def copy(self, source: str, target: str) -> None:
-        """Copy an object within the store, replacing the target whole."""
+        """Copy an object within the store, replacing the target whole; NotFound if there is no source."""
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects; those that do not exist are passed over."""
+
+
+@runtime_checkable
+class Mappable(Protocol):
+    """A store that can show a whole object without reading it: bytes are fetched when they are touched."""
+
+    def view(self, path: str) -> memoryview:
+        """The whole object; nothing is read or copied by the call itself."""
