@@ -30,7 +30,7 @@ def parse_size(text: str | int) -> int:
     unit = text.strip()[len(number) :].lower()
     try:
         return int(float(number) * _UNITS[unit])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         raise InvalidInput(f"not a size: {text!r}", hint="write for example 512MiB, 2GB or 1048576") from None
 
 
