@@ -1,0 +1,1 @@
+"""Generated protobuf modules; ``tools/protos.py`` makes them and only ``lancelet.format`` imports them."""
