@@ -41,11 +41,12 @@ bench: $(READY) ## compare with what you would use instead; ONLY=kernels runs on
 
 docs: $(READY) ## build the documentation into build/docs
 	@$(PY) -m mkdocs -q build --strict --site-dir build/docs
-	@$(PY) -m pdoc --docformat restructuredtext -o build/docs/api lancelet
+	@$(PY) -m pdoc --docformat restructuredtext -o build/docs/api lancelet $$($(PY) -c \
+		'import lancelet, pkgutil; print(*("lancelet." + module.name for module in pkgutil.iter_modules(lancelet.__path__)))')
 	@echo "open build/docs/index.html; the API is in build/docs/api/lancelet.html"
 
 clean: ## remove everything that these commands made, .venv too
-	rm -rf .venv build dist node_modules bench/results spark-warehouse metastore_db derby.log artifacts
+	rm -rf .venv build dist node_modules .cache bench/results spark-warehouse metastore_db derby.log artifacts
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache src/*.egg-info
 	find src tests bench demo -name __pycache__ -prune -exec rm -rf {} +
 	find src -name '*.so' -exec rm -f {} +
