@@ -1,8 +1,9 @@
 """Builds the kernels: every file of ``src/lancelet/kernels/source``, once for each kind of processor.
 
-Metadata lives in pyproject.toml. On x86-64 each source becomes two extension modules, ``lancelet.kernels.x86_64.NAME``
-and ``lancelet.kernels.x86_64_v3.NAME``; elsewhere one, ``lancelet.kernels.native.NAME``. Without a C compiler nothing is
-built and the package uses its NumPy twins; with one, a kernel that does not compile is an error.
+Metadata lives in pyproject.toml. On x86-64 each source becomes two extension modules,
+``lancelet.kernels.x86_64.NAME`` and ``lancelet.kernels.x86_64_v3.NAME``; elsewhere one,
+``lancelet.kernels.native.NAME``. Without a C compiler nothing is built and the package uses its NumPy twins;
+with one, a kernel that does not compile is an error.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ class BuildKernels(build_ext):
         super().finalize_options()
         self.parallel = self.parallel or JOBS
 
+    def run(self) -> None:
+        self.failed: list[str] = []
+        super().run()
+        if self.failed:
+            raise CompileError(f"these kernels do not compile: {', '.join(sorted(self.failed))}")
+
     def build_extensions(self) -> None:
         usable = {
             variant: self._compiles([extension for extension in self.extensions if variant_of(extension) == variant])
@@ -68,8 +75,18 @@ class BuildKernels(build_ext):
             )
         self.extensions = [extension for extension in self.extensions if usable[variant_of(extension)]]
         super().build_extensions()
+        # One broken kernel neither stops the others from being built nor goes unnoticed: run() raises in the end.
+        self.extensions = [extension for extension in self.extensions if extension.name not in self.failed]
 
     def build_extension(self, ext: Extension) -> None:
+        try:
+            ext.sources = [self._translate(ext).as_posix()]
+            super().build_extension(ext)
+        except (CompileError, LinkError, ExecError):
+            self.failed.append(ext.name)
+
+    def _translate(self, ext: Extension) -> Path:
+        """The C code of an extension, made anew where its source changed."""
         source = Path(ext.sources[0])
         # The copy sits in folders that spell its module's name, so that Cython finds a .pxd beside it.
         folder = Path("build", "kernels", *ext.name.split(".")[:-1])
@@ -79,11 +96,11 @@ class BuildKernels(build_ext):
                 copy_if_changed(original, folder / original.name)
         copy, code = folder / source.name, (folder / source.name).with_suffix(".c")
         if not code.exists() or code.stat().st_mtime <= newest(copy, copy.with_suffix(".pxd")):
+            code.unlink(missing_ok=True)
             options = [text for name, value in DIRECTIVES.items() for text in ("-X", f"{name}={value}")]
             command = [sys.executable, "-m", "cython", *options, "--module-name", ext.name]
             self.spawn([*command, "-I", "build/kernels", "-o", str(code), str(copy)])
-        ext.sources = [code.as_posix()]
-        super().build_extension(ext)
+        return code
 
     def copy_extensions_to_source(self) -> None:
         for variant in {variant_of(extension) for extension in self.extensions}:
