@@ -1,0 +1,48 @@
+"""Flat: values stored as they are, back to back; single bits for booleans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lancelet.encodings.chunks import Chunks, Ints, join_bits, join_bytes, require
+from lancelet.encodings.values import Fixed
+from lancelet.errors import Corrupt
+from lancelet.kernels import gather
+
+__all__ = ["decode", "decode_at", "decode_block"]
+
+
+def decode(bits: int, chunks: Chunks) -> Fixed:
+    """All values of the chunks."""
+    if bits == 1:
+        return Fixed(1, chunks.total, join_bits(chunks, 0))
+    return Fixed(bits, chunks.total, join_bytes(chunks, 0, _width(bits)))
+
+
+def decode_at(bits: int, chunks: Chunks, blocks: Ints, indices: Ints) -> Fixed:
+    """The values at ``indices[i]`` within chunk ``blocks[i]``, none of the others touched."""
+    starts, sizes = chunks.buffer(0)
+    if bits == 1:
+        require(sizes, (chunks.counts + 7) // 8, "the bit buffer")
+        position = starts[blocks] * 8 + indices
+        picked = (chunks.data[position >> 3] >> (position & 7).astype(np.uint8)) & np.uint8(1)
+        return Fixed(1, len(indices), np.packbits(picked, bitorder="little"))
+    width = _width(bits)
+    require(sizes, chunks.counts * width, "the value buffer")
+    out = np.empty(len(indices) * width, np.uint8)
+    gather.copy_pieces(chunks.data, starts[blocks] + indices * width, np.full(len(indices), width, np.int64), out)
+    return Fixed(bits, len(indices), out)
+
+
+def decode_block(bits: int, data: np.ndarray, count: int) -> Fixed:
+    """``count`` values from one buffer, as a view of it."""
+    needed = (count * bits + 7) // 8
+    if len(data) < needed:
+        raise Corrupt(f"flat buffer has {len(data):,} bytes, expected {needed:,} for {count:,} values of {bits} bits")
+    return Fixed(bits, count, data[:needed])
+
+
+def _width(bits: int) -> int:
+    if bits % 8 or not bits:
+        raise Corrupt(f"flat values of {bits} bits, expected 1 or a multiple of 8")
+    return bits // 8

@@ -1,0 +1,167 @@
+"""An open data file: its footer, schema and column metadata, read in one request, and the page indexes met so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lancelet.encodings.chunks import Ints
+from lancelet.encodings.page import PageIndex
+from lancelet.encodings.values import Bytes
+from lancelet.errors import Corrupt, InvalidInput, LanceletError, Unsupported
+from lancelet.format.columns import Column, Range, parse_column
+from lancelet.format.fields import FileDescriptor, parse_file_descriptor
+from lancelet.format.footer import FOOTER_SIZE, Footer, parse_footer, parse_offset_table
+from lancelet.format.versions import FileVersion
+from lancelet.storage.store import Store
+
+__all__ = ["DataFile", "open_file"]
+
+# Metadata of most files fits in this; a longer one costs a second request.
+_TAIL = 64 * 2**10
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of version 2.0 or later, open for reading.
+
+    Column metadata is parsed when a column is first used. Everything kept here is small and immutable, so one
+    ``DataFile`` may serve many threads.
+    """
+
+    store: Store
+    path: str
+    size: int
+    footer: Footer
+    #: The file from the start of the column metadata to its end.
+    metadata: memoryview
+    #: (start, size) of each column's metadata and of each global buffer.
+    column_places: Ints
+    global_buffers: Ints
+    descriptor: FileDescriptor
+
+    @property
+    def uri(self) -> str:
+        """The file as a user would name it."""
+        return f"{self.store.uri.rstrip('/')}/{self.path}"
+
+    @property
+    def version(self) -> FileVersion:
+        """The data file version."""
+        return self.footer.version
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in the file."""
+        return self.descriptor.length
+
+    @cached_property
+    def _columns(self) -> dict[int, Column]:
+        return {}
+
+    @cached_property
+    def _first_rows(self) -> dict[int, Ints]:
+        return {}
+
+    @cached_property
+    def page_indexes(self) -> dict[tuple[int, int], PageIndex]:
+        """Indexes of pages read before, by column and page number."""
+        return {}
+
+    def column(self, number: int) -> Column:
+        """The metadata of one column."""
+        found = self._columns.get(number)
+        if found is None:
+            if not 0 <= number < len(self.column_places):
+                raise Corrupt(f"column {number} asked of a file with {len(self.column_places)}", uri=self.uri)
+            start, size = self.column_places[number].tolist()
+            begin = start - self.footer.column_metadata_start
+            if begin < 0:
+                raise Corrupt(f"metadata of column {number} lies before all metadata", uri=self.uri)
+            data = self.metadata[begin : begin + size]
+            try:
+                found = parse_column(data, self.version, self.footer.column_metadata_start, uri=self.uri)
+            except LanceletError as error:
+                raise error.where(column=str(number), byte_range=(start, size)) from None
+            self._columns[number] = found
+        return found
+
+    def first_rows(self, number: int) -> Ints:
+        """The row with which each page of a column begins, and behind them the number of all its rows."""
+        found = self._first_rows.get(number)
+        if found is None:
+            lengths = [page.length for page in self.column(number).pages]
+            found = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+            self._first_rows[number] = found
+        return found
+
+    def read(self, ranges: Sequence[Range]) -> list[Bytes]:
+        """The bytes of each range; all in as few requests as the store can make of them."""
+        if not ranges:
+            return []
+        return [np.frombuffer(piece, np.uint8) for piece in self.store.read(self.path, ranges)]
+
+    def global_buffer(self, number: int) -> bytes:
+        """One global buffer, whole."""
+        if not 0 <= number < len(self.global_buffers):
+            raise InvalidInput(f"no global buffer {number}, the file has {len(self.global_buffers)}", uri=self.uri)
+        return self.read([tuple(self.global_buffers[number].tolist())])[0].tobytes()
+
+
+def open_file(store: Store, path: str, *, size: int | None = None) -> DataFile:
+    """Open a data file of version 2.0 or later. With its size known this is one request, else the store may need two.
+
+    >>> from lancelet.storage import open_store
+    >>> open_file(open_store("memory://empty"), "none.lance")
+    Traceback (most recent call last):
+        ...
+    lancelet.errors.NotFound: ...
+    """
+    if size is None:
+        tail, size = store.read_tail(path, _TAIL)
+    else:
+        length = min(size, _TAIL)
+        tail = store.read(path, [(size - length, length)])[0]
+    uri = f"{store.uri.rstrip('/')}/{path}"
+    footer = parse_footer(tail, size, uri=uri)
+    if not isinstance(footer, Footer):
+        raise Unsupported("the file is of version 0.1", uri=uri, hint="open it with lancelet.file.legacy")
+    if footer.version is FileVersion.V2_3:
+        raise Unsupported("the file is of version 2.3, which is not stable", uri=uri)
+    metadata = _from(store, path, tail, size, footer.column_metadata_start)
+    limit = size - FOOTER_SIZE
+    columns = parse_offset_table(_cut(metadata, size, footer.column_table), limit, uri=uri)
+    buffers = parse_offset_table(_cut(metadata, size, footer.global_table), limit, what="global buffer", uri=uri)
+    if not len(buffers):
+        raise Corrupt("the file has no global buffer, expected its schema in the first", uri=uri)
+    start, length = buffers[0].tolist()
+    tail_start = size - len(tail)
+    if start >= tail_start:
+        data = tail[start - tail_start : start - tail_start + length]
+    else:
+        data = store.read(path, [(start, length)])[0]
+    try:
+        descriptor = parse_file_descriptor(data)
+    except LanceletError as error:
+        raise error.where(uri=uri, byte_range=(start, length)) from None
+    if descriptor.length >= 1 << 63:
+        raise Corrupt(f"the file claims {descriptor.length:,} rows", uri=uri, byte_range=(start, length))
+    return DataFile(store, path, size, footer, metadata, columns, buffers, descriptor)
+
+
+def _from(store: Store, path: str, tail: memoryview, size: int, start: int) -> memoryview:
+    """The file from ``start`` on, of which ``tail`` is already here."""
+    missing = size - len(tail) - start
+    if missing <= 0:
+        return tail[start - (size - len(tail)) :]
+    return memoryview(store.read(path, [(start, size - start)])[0])
+
+
+def _cut(metadata: memoryview, size: int, place: Range) -> memoryview:
+    begin = place[0] - (size - len(metadata))
+    if begin < 0:
+        raise Corrupt(f"offset table at {place[0]} lies before the column metadata")
+    return metadata[begin : begin + place[1]]

@@ -1,0 +1,122 @@
+"""LanceFileReader: rows of one data file, as pylance's ``lance.file`` offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lancelet.encodings.page import Rows
+from lancelet.errors import InvalidInput
+from lancelet.file.data_file import DataFile, open_file
+from lancelet.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, statistics
+from lancelet.file.shapes import project, shapes_of, stored_fields
+from lancelet.file.stream import read_table, stream_batches
+from lancelet.format.types import to_arrow_schema
+from lancelet.storage import open_parent
+
+__all__ = ["LanceFileReader", "ReaderResults"]
+
+
+class ReaderResults:
+    """Rows that were asked for, to be had as a stream of batches or as one table."""
+
+    def __init__(self, source: LanceFileReader, rows: Rows, batch_size: int) -> None:
+        self._source, self._rows, self._batch_size = source, rows, batch_size
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as a stream; memory stays bounded however many there are."""
+        source = self._source
+        batches = stream_batches(source.file, source.shapes, source.schema, self._rows, self._batch_size)
+        return pa.RecordBatchReader.from_batches(source.schema, batches)
+
+    def to_table(self) -> pa.Table:
+        """All rows at once."""
+        source = self._source
+        return read_table(source.file, source.shapes, source.schema, self._rows)
+
+
+class LanceFileReader:
+    """Reads one Lance data file of any version.
+
+    ``columns`` may name nested fields by dotted paths. Opening reads the metadata alone.
+
+    >>> import pyarrow as pa, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.lance")
+    >>> with LanceFileWriter(path) as writer:  # doctest: +SKIP
+    ...     writer.write_batch(pa.table({"x": [1, 2, 3]}))
+    >>> LanceFileReader(path).read_range(1, 2).to_table()["x"].to_pylist()  # doctest: +SKIP
+    [2, 3]
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        storage_options: Mapping[str, str] | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        _file: DataFile | None = None,
+    ) -> None:
+        if _file is None:
+            store, name = open_parent(path, storage_options=storage_options)
+            _file = open_file(store, name)
+        if columns is not None and not len(columns):
+            raise InvalidInput("zero columns asked for, expected at least one", uri=_file.uri)
+        self.file = _file
+        stored = _file.descriptor.schema
+        arrow = to_arrow_schema(stored)
+        numbered = {leaf.id: at for at, leaf in enumerate(stored_fields(stored))}
+        wanted = stored if columns is None else project(stored, columns)
+        self.schema = arrow if columns is None else to_arrow_schema(wanted)
+        self.shapes = shapes_of(wanted, self.schema, numbered)
+
+    def read_all(self, *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:
+        """Every row of the file."""
+        return self.read_range(0, self.file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
+
+    def read_range(
+        self, start: int, num_rows: int, *, batch_size: int = 1024, batch_readahead: int = 16  # noqa: ARG002
+    ) -> ReaderResults:
+        """``num_rows`` rows from row ``start`` on."""
+        if start < 0 or num_rows < 0 or start + num_rows > self.file.num_rows:
+            raise InvalidInput(
+                f"rows {start:,}..{start + num_rows:,} asked of a file with {self.file.num_rows:,}", uri=self.file.uri
+            )
+        return ReaderResults(self, slice(start, start + num_rows), _checked(batch_size))
+
+    def take_rows(
+        self, indices: Sequence[int], *, batch_size: int = 1024, batch_readahead: int = 16  # noqa: ARG002
+    ) -> ReaderResults:
+        """The rows with these numbers, which must ascend; a number may repeat."""
+        rows = np.asarray(indices, np.int64).reshape(-1)
+        if len(rows):
+            if np.any(rows[1:] < rows[:-1]):
+                raise InvalidInput("row numbers must ascend", hint="sort them first")
+            if rows[0] < 0 or rows[-1] >= self.file.num_rows:
+                wrong = rows[0] if rows[0] < 0 else rows[-1]
+                raise InvalidInput(f"row {wrong:,} asked of a file with {self.file.num_rows:,}", uri=self.file.uri)
+        return ReaderResults(self, rows, _checked(batch_size))
+
+    def metadata(self) -> LanceFileMetadata:
+        """What the file says of itself: schema, pages, buffers."""
+        return describe(self.file, self.schema)
+
+    def file_statistics(self) -> LanceFileStatistics:
+        """Pages and bytes of each column."""
+        return statistics(self.file)
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """One global buffer; number 0 is the file's own descriptor."""
+        return self.file.global_buffer(index)
+
+    def num_rows(self) -> int:
+        """Rows in the file."""
+        return self.file.num_rows
+
+
+def _checked(batch_size: int) -> int:
+    if batch_size < 1:
+        raise InvalidInput(f"batch_size is {batch_size}, expected at least 1")
+    return batch_size

@@ -1,0 +1,124 @@
+"""Reading: carries page requests out, all columns together, and puts the leaves back into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lancelet.encodings import page as pages
+from lancelet.encodings.page import PageIndex, Rows
+from lancelet.encodings.shape import Shape, leaves, merge, path_to, skeleton_type
+from lancelet.encodings.values import Bytes
+from lancelet.errors import Corrupt, LanceletError
+from lancelet.file.data_file import DataFile
+from lancelet.file.requests import PageRequest, requests_for
+from lancelet.file.workers import map_tasks
+
+__all__ = ["read_columns"]
+
+# Below this many bytes the hand-over to another thread costs more than it wins.
+_WORTH_A_THREAD = 2**20
+
+
+def read_columns(file: DataFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
+    """The rows of each shape, one chunked array each, in at most two rounds of requests."""
+    planned = [requests_for(file, shape, rows) for shape in shapes]
+    requests = [request for group in planned for request in group]
+    indexes = _indexes(file, requests)
+    arrays = iter(_decode(file, requests, indexes))
+    return [
+        _assemble(file, shape, [(request, next(arrays)) for request in group])
+        for shape, group in zip(shapes, planned, strict=True)
+    ]
+
+
+def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]:
+    """The index of each page, read where it is not known yet."""
+    missing, ranges = [], []
+    for request in requests:
+        if (request.column, request.number) not in file.page_indexes:
+            with_ranges = _located(file, request, lambda r: pages.index_ranges(r.page, r.rows))
+            missing.append((request, len(with_ranges)))
+            ranges.extend(with_ranges)
+    buffers = iter(file.read(ranges))
+    loaded: dict[int, PageIndex] = {}
+    for request, count in missing:
+        mine = [next(buffers) for _ in range(count)]
+        index = _located(file, request, lambda r, mine=mine: pages.load_index(r.page, r.rows, mine))
+        loaded[id(request)] = index
+        if pages.keeps_index(request.page):
+            file.page_indexes[request.column, request.number] = index
+    return [
+        loaded[id(request)] if id(request) in loaded else file.page_indexes[request.column, request.number]
+        for request in requests
+    ]
+
+
+def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[PageIndex]) -> list[pa.Array]:
+    whole = file.store.mapped
+    ranges = [
+        _located(file, request, lambda r, index=index: pages.data_ranges(r.page, index, r.rows, whole=whole))
+        for request, index in zip(requests, indexes, strict=True)
+    ]
+    buffers = iter(file.read([one for group in ranges for one in group]))
+    tasks = [
+        (request, index, [next(buffers) for _ in group])
+        for request, index, group in zip(requests, indexes, ranges, strict=True)
+    ]
+
+    def run(task: tuple[PageRequest, PageIndex, list[Bytes]]) -> pa.Array:
+        request, index, data = task
+        return _located(file, request, lambda r: pages.read(r.page, index, r.rows, data, whole=whole))
+
+    size = sum(length for group in ranges for _, length in group)
+    return map_tasks(run, tasks, threads=len(tasks) > 1 and size >= _WORTH_A_THREAD)
+
+
+def _located(file, request, step):
+    """Run one step of a request; an error learns where it happened."""
+    try:
+        return step(request)
+    except LanceletError as error:
+        buffers = request.page.buffers
+        span = None
+        if buffers:
+            start = min(offset for offset, _ in buffers)
+            span = (start, max(offset + size for offset, size in buffers) - start)
+        raise error.where(uri=file.uri, column=request.name, page=request.number, byte_range=span) from None
+    except pa.ArrowException as error:
+        raise Corrupt(f"page does not decode: {error}", uri=file.uri, column=request.name, page=request.number) from None
+
+
+def _assemble(file: DataFile, shape: Shape, decoded: Sequence[tuple[PageRequest, pa.Array]]) -> pa.ChunkedArray:
+    """Merge the leaves' arrays; where their pages end at different rows, cut all of them at each end."""
+    by_column: dict[int, list[pa.Array]] = {leaf.column: [] for leaf in leaves(shape)}
+    for request, array in decoded:
+        by_column[request.column].append(array)
+    kind = shape.field.type
+    if len(by_column) == 1:
+        (column, arrays), = by_column.items()
+        return _chunked([_target(merge(shape, {column: array}), kind) for array in arrays], kind)
+    ends = {column: np.cumsum([len(array) for array in arrays]) for column, arrays in by_column.items()}
+    cuts = np.unique(np.concatenate([[0], *ends.values()])).astype(np.int64)
+    if any((end[-1] if len(end) else 0) != cuts[-1] for end in ends.values()):
+        raise Corrupt(f"columns of {shape.field.name!r} differ in length", uri=file.uri, column=shape.field.name)
+    skeletons = {
+        column: pa.chunked_array(arrays, arrays[0].type if arrays else skeleton_type(path_to(shape, column)))
+        for column, arrays in by_column.items()
+    }
+    merged = []
+    for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        pieces = {column: array.slice(start, stop - start).chunk(0) for column, array in skeletons.items()}
+        merged.append(_target(merge(shape, pieces), kind))
+    return _chunked(merged, kind)
+
+
+def _target(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array under the exact type that the schema gives: nullability and metadata of inner fields included."""
+    return array if array.type.equals(kind, check_metadata=True) else array.view(kind)
+
+
+def _chunked(arrays: list[pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array(arrays, kind)

@@ -1,0 +1,37 @@
+"""The decoding threads: one small pool for the process, made again after a fork."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+from lancelet.config import default_options
+
+__all__ = ["map_tasks", "pool"]
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+@lru_cache(maxsize=1)
+def _pool_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - the key: a child must not use its parent's threads
+    return ThreadPoolExecutor(default_options().threads, thread_name_prefix="lancelet")
+
+
+def pool() -> ThreadPoolExecutor:
+    """The process's decoding threads."""
+    return _pool_of(os.getpid())
+
+
+def map_tasks(run: Callable[[_Task], _Result], tasks: Sequence[_Task], *, threads: bool) -> list[_Result]:
+    """``run`` over all tasks, in order; in the pool where that is worth it.
+
+    >>> map_tasks(str, [1, 2], threads=False)
+    ['1', '2']
+    """
+    if not threads or len(tasks) < 2 or default_options().threads < 2:
+        return [run(task) for task in tasks]
+    return list(pool().map(run, tasks))
