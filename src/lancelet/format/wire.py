@@ -56,7 +56,7 @@ def deeper(depth: int, what: str) -> int:
 
 
 def unset_choice(message: Message, what: str) -> LanceletError:
-    """The error for a message without a known alternative: Corrupt if empty, Unsupported if a later version's is set."""
+    """The error for a message with no known alternative: Corrupt if it is empty, else Unsupported."""
     if message.ByteSize():
         return Unsupported(f"{what} has an alternative that this release does not know")
     return Corrupt(f"{what} is empty, expected one alternative to be set")
