@@ -59,7 +59,7 @@ def variants() -> list[str]:
 
 
 def load(variant: str) -> Mapping[str, ModuleType]:
-    """The modules of one variant by name; a module that was not compiled is replaced by its twin, with an event.
+    """The modules of one variant by name; a module that cannot be loaded is replaced by its twin, with an event.
 
     >>> sorted(load("reference"))[0]
     'bitpack'
@@ -73,8 +73,8 @@ def load(variant: str) -> Mapping[str, ModuleType]:
     for name in _NAMES:
         try:
             modules[name] = import_module(f"{_PACKAGES[variant]}.{name}")
-        except ModuleNotFoundError:
-            emit("kernels.reference", module=name, why=f"the {variant} build lacks {name}")
+        except ImportError as error:
+            emit("kernels.reference", module=name, why=f"the {variant} build lacks {name}: {error}")
             modules[name] = import_module(f"{_PACKAGES['reference']}.{name}")
     return modules
 

@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from lancelet.errors import Corrupt, InvalidInput
 
-__all__ = ["bad_block", "bad_lookup", "cannot_pack", "other_length", "range_outside", "wrong_item_size", "wrong_total"]
+__all__ = [
+    "bad_block",
+    "bad_lookup",
+    "cannot_pack",
+    "cannot_split",
+    "other_length",
+    "range_outside",
+    "wrong_item_size",
+    "wrong_total",
+]
 
 BLOCK_VALUES = 1024
 
@@ -63,6 +72,11 @@ def cannot_pack(index: int, needed: int, width: int, bits: int, size: int, room:
     if needed > width:
         return InvalidInput(f"values of block {index} need {needed} bits, which is more than the {width} given")
     return InvalidInput(f"blocks up to {index} need {size} bytes, the output has {room}")
+
+
+def cannot_split(chunks: int, item_size: int, size: int) -> InvalidInput:
+    """Counts of a writer that do not cover its values."""
+    return InvalidInput(f"the counts of {chunks} chunks do not come to the {size} bytes of values of {item_size} bytes")
 
 
 def wrong_total(what: str, *, found: int, expected: int) -> Corrupt:
