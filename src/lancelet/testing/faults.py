@@ -6,13 +6,14 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TypeVar
 
-from lancelet.errors import InvalidInput, Storage
+from lancelet.errors import InvalidInput, LanceletError, Storage
 from lancelet.events import Event, subscribe
 from lancelet.storage.delegating import Delegating, DelegatingWriter
 from lancelet.storage.locks import fork_safe_lock
@@ -33,7 +34,7 @@ class Kind(StrEnum):
 
     #: The call fails and has done nothing.
     ERROR = "error"
-    #: The call succeeds and its answer is lost: an error.
+    #: The call is carried out and its answer, good or bad, is lost: an error.
     LOST_ANSWER = "lost answer"
     #: An error after ``seconds``; whether the call was carried out is drawn from the seed.
     TIMEOUT = "timeout"
@@ -178,14 +179,9 @@ class FaultyStore(Delegating):
     def list_from(self, prefix: str, start_after: str = "") -> Iterator[Entry]:
         """As the inner store, or not, or breaking off in the middle."""
         fault = self._strikes("list", prefix)
-        stop = fault.entries if fault else None
-        number = 0
-        for number, entry in enumerate(self.inner.list_from(prefix, start_after)):
-            if fault and number == stop:
-                break
-            yield entry
+        yield from islice(self.inner.list_from(prefix, start_after), fault.entries if fault else None)
         if fault:
-            raise self._failure(fault, "list", prefix, f"the listing broke off after {number} objects")
+            raise self._failure(fault, "list", prefix)
 
     def copy(self, source: str, target: str) -> None:
         """As the inner store, or not."""
@@ -215,10 +211,12 @@ class FaultyStore(Delegating):
             torn()
             raise self._error(fault, verb, path, "the upload broke off")
         if fault.kind is Kind.LOST_ANSWER or fault.after or (fault.kind is Kind.TIMEOUT and self._draw() < 0.5):
-            call()
+            # An answer that is lost may have been a refusal, too.
+            with suppress(LanceletError):
+                call()
         raise self._failure(fault, verb, path)
 
-    def _failure(self, fault: Fault, verb: str, path: str, text: str | None = None) -> Storage:
+    def _failure(self, fault: Fault, verb: str, path: str) -> Storage:
         """The error that a fault ends in, unless it ends the process."""
         if fault.kind is Kind.EXIT:
             os._exit(fault.exit_code)
@@ -228,7 +226,7 @@ class FaultyStore(Delegating):
         if fault.kind is Kind.TIMEOUT:
             time.sleep(fault.seconds)
         texts = {Kind.LOST_ANSWER: "the answer was lost", Kind.TIMEOUT: "no answer in time"}
-        return self._error(fault, verb, path, text or texts.get(fault.kind, "injected error"))
+        return self._error(fault, verb, path, texts.get(fault.kind, "injected error"))
 
     def _error(self, fault: Fault, verb: str, path: str, text: str) -> Storage:
         return Storage(f"{verb}: {text}", uri=join_uri(self.uri, path), retryable=fault.retryable)
