@@ -10,7 +10,7 @@ from lancelet.encodings.chunks import Ints, require
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Unsupported
 from lancelet.format import compressions as c
-from lancelet.kernels import bitpack, gather, levels
+from lancelet.kernels import bitpack, gather, level_runs
 
 __all__ = ["Levels", "decode"]
 
@@ -33,6 +33,6 @@ def decode(encoding: c.Compression, data: Bytes, starts: Ints, sizes: Ints, coun
             return bitpacking.unpack_out_of_line(data, starts, sizes, counts, width=width, word=16)
         case c.Rle(c.Flat(16), c.Flat(8)):
             out = np.empty(int(counts.sum()), np.uint16)
-            levels.decode_rle_levels(data, starts, sizes, counts, out)
+            level_runs.decode_rle_levels(data, starts, sizes, counts, out)
             return out
     raise Unsupported(f"encoding {type(encoding).__name__} of levels")

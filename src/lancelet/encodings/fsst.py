@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from lancelet.encodings.values import Variable
+from lancelet.encodings.chunks import Chunks
+from lancelet.encodings.values import Bytes, Variable
 from lancelet.encodings.variable import offset_type
 from lancelet.kernels import fsst
 
-__all__ = ["decode"]
+__all__ = ["decode", "decode_chunks"]
+
+# The longest symbol: no string grows by more.
+_GROWTH = 8
 
 
 def decode(symbol_table: bytes, packed: Variable) -> Variable:
     """The plain strings."""
-    table = fsst.read_table(symbol_table)
-    sizes = fsst.decoded_sizes(table, packed.data, packed.offsets.astype(np.int64, copy=False))
-    total = int(sizes.sum())
-    offsets = np.empty(packed.count + 1, offset_type(total))
-    data = np.empty(total, np.uint8)
-    fsst.decode(table, packed.data, packed.offsets, offsets, data)
-    return Variable(packed.count, offsets, data)
+    room = _GROWTH * int(packed.offsets[-1] - packed.offsets[0])
+    offsets = np.empty(packed.count + 1, offset_type(room))
+    data = np.empty(room, np.uint8)
+    size = fsst.decode(_table(symbol_table), packed.data, packed.offsets, offsets, data)
+    return Variable(packed.count, offsets, data[:size])
+
+
+def decode_chunks(symbol_table: bytes, offset_bits: int, chunks: Chunks) -> Variable:
+    """The plain strings of mini-blocks, straight from their bytes.
+
+    The output is reserved for the worst case; memory that decoding does not reach is never touched.
+    """
+    starts, sizes = chunks.buffer(0)
+    room = _GROWTH * int(sizes.sum())
+    offsets = np.empty(chunks.total + 1, offset_type(room))
+    data = np.empty(room, np.uint8)
+    counts = np.ascontiguousarray(chunks.counts)
+    size = fsst.decode_chunks(
+        _table(symbol_table), chunks.data, starts, sizes, counts, offset_bits // 8, offsets, data
+    )
+    return Variable(chunks.total, offsets, data[:size])
+
+
+def _table(symbol_table: bytes) -> Bytes:
+    return np.frombuffer(symbol_table, np.uint8)

@@ -22,8 +22,8 @@ def decode(encoding: c.Compression, chunks: Chunks) -> Values:
             return bitpacking.decode_inline(bits, chunks)
         case c.Variable(c.Flat(bits), None):
             return variable.decode(bits, chunks)
-        case c.Fsst(symbol_table, strings):
-            return fsst.decode(symbol_table, _strings(decode(strings, chunks)))
+        case c.Fsst(symbol_table, c.Variable(c.Flat(bits), None)):
+            return fsst.decode_chunks(symbol_table, bits, chunks)
         case c.Rle(c.Flat(bits), c.Flat(8)):
             return rle.decode(bits, chunks)
         case c.ByteStreamSplit(c.Flat(bits)):

@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from lancelet.errors import Corrupt
 
-__all__ = ["Leaf", "List", "Shape", "Struct", "leaves", "merge", "path_to", "skeleton_type"]
+__all__ = ["Leaf", "List", "Shape", "Struct", "leaves", "merge", "path_shape", "path_to", "skeleton_type", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +156,47 @@ def _with_validity_of(array: pa.Array, kind: pa.DataType, buffers: list[object],
         if array.offset:
             mask = array.is_valid().buffers()[1]
     return pa.Array.from_buffers(kind, len(array), [mask, *buffers[1:]], array.null_count, children=children)
+
+
+def split(shape: Shape, array: pa.Array) -> dict[int, pa.Array]:
+    """The skeletons of an array by column: the writer's side of :func:`merge`. Nothing is copied but slices' bitmaps."""
+    match shape:
+        case Leaf(_, column):
+            return {column: array}
+        case Struct(_, children):
+            parts = {}
+            for at, child in enumerate(children):
+                for column, skeleton in split(child, array.field(at)).items():
+                    kind = pa.struct([child.field.with_type(skeleton.type)])
+                    parts[column] = _with_validity_of(array, kind, [None], [skeleton])
+            return parts
+        case List(field, child):
+            entries = array.values
+            if pat.is_map(field.type):
+                entries = pa.StructArray.from_arrays([array.keys, array.items], fields=list(child.field.type))
+            buffers, size = array.buffers()[:2], None
+            if pat.is_fixed_size_list(field.type):
+                buffers, size = buffers[:1], field.type.list_size
+            parts = {}
+            for column, skeleton in split(child, entries).items():
+                kind = _list_of(field.type, child.field.with_type(skeleton.type), size)
+                parts[column] = pa.Array.from_buffers(
+                    kind, len(array), buffers, array.null_count, array.offset, children=[skeleton]
+                )
+            return parts
+
+
+def _list_of(kind: pa.DataType, item: pa.Field, size: int | None) -> pa.DataType:
+    if size is not None:
+        return pa.list_(item, size)
+    return pa.large_list(item) if pat.is_large_list(kind) else pa.list_(item)
+
+
+def path_shape(path: tuple[Shape, ...]) -> Shape:
+    """The shape of a skeleton: each node of the path with the next as its only child."""
+    head, *tail = path
+    if isinstance(head, Leaf):
+        return head
+    child = path_shape(tuple(tail))
+    field = head.field.with_type(skeleton_type(path))
+    return Struct(field, (child,)) if isinstance(head, Struct) else List(field, child)

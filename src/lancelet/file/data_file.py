@@ -16,7 +16,8 @@ from lancelet.format.columns import Column, Range, parse_column
 from lancelet.format.fields import FileDescriptor, parse_file_descriptor
 from lancelet.format.footer import FOOTER_SIZE, Footer, parse_footer, parse_offset_table
 from lancelet.format.versions import FileVersion
-from lancelet.storage.store import Store
+from lancelet.storage.paths import join_uri
+from lancelet.storage.store import Mappable, Store
 
 __all__ = ["DataFile", "open_file"]
 
@@ -42,11 +43,13 @@ class DataFile:
     column_places: Ints
     global_buffers: Ints
     descriptor: FileDescriptor
+    #: The whole file, where the store maps it: bytes then cost nothing until they are touched.
+    view: Bytes | None = None
 
     @property
     def uri(self) -> str:
         """The file as a user would name it."""
-        return f"{self.store.uri.rstrip('/')}/{self.path}"
+        return join_uri(self.store.uri, self.path)
 
     @property
     def version(self) -> FileVersion:
@@ -102,6 +105,8 @@ class DataFile:
         """The bytes of each range; all in as few requests as the store can make of them."""
         if not ranges:
             return []
+        if self.view is not None:
+            return [self.view[start : start + size] for start, size in ranges]
         return [np.frombuffer(piece, np.uint8) for piece in self.store.read(self.path, ranges)]
 
     def global_buffer(self, number: int) -> bytes:
@@ -125,7 +130,7 @@ def open_file(store: Store, path: str, *, size: int | None = None) -> DataFile:
     else:
         length = min(size, _TAIL)
         tail = store.read(path, [(size - length, length)])[0]
-    uri = f"{store.uri.rstrip('/')}/{path}"
+    uri = join_uri(store.uri, path)
     footer = parse_footer(tail, size, uri=uri)
     if not isinstance(footer, Footer):
         raise Unsupported("the file is of version 0.1", uri=uri, hint="open it with lancelet.file.legacy")
@@ -149,7 +154,8 @@ def open_file(store: Store, path: str, *, size: int | None = None) -> DataFile:
         raise error.where(uri=uri, byte_range=(start, length)) from None
     if descriptor.length >= 1 << 63:
         raise Corrupt(f"the file claims {descriptor.length:,} rows", uri=uri, byte_range=(start, length))
-    return DataFile(store, path, size, footer, metadata, columns, buffers, descriptor)
+    view = np.frombuffer(store.view(path), np.uint8) if isinstance(store, Mappable) else None
+    return DataFile(store, path, size, footer, metadata, columns, buffers, descriptor, view)
 
 
 def _from(store: Store, path: str, tail: memoryview, size: int, start: int) -> memoryview:

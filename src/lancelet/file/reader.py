@@ -14,8 +14,8 @@ from lancelet.file.data_file import DataFile, open_file
 from lancelet.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, statistics
 from lancelet.file.shapes import project, shapes_of, stored_fields
 from lancelet.file.stream import read_table, stream_batches
-from lancelet.format.types import to_arrow_schema
-from lancelet.storage import open_parent
+from lancelet.format.arrow import schema_to_arrow
+from lancelet.file.location import open_parent
 
 __all__ = ["LanceFileReader", "ReaderResults"]
 
@@ -66,10 +66,10 @@ class LanceFileReader:
             raise InvalidInput("zero columns asked for, expected at least one", uri=_file.uri)
         self.file = _file
         stored = _file.descriptor.schema
-        arrow = to_arrow_schema(stored)
+        arrow = schema_to_arrow(stored)
         numbered = {leaf.id: at for at, leaf in enumerate(stored_fields(stored))}
         wanted = stored if columns is None else project(stored, columns)
-        self.schema = arrow if columns is None else to_arrow_schema(wanted)
+        self.schema = arrow if columns is None else schema_to_arrow(wanted)
         self.shapes = shapes_of(wanted, self.schema, numbered)
 
     def read_all(self, *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:

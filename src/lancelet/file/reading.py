@@ -57,7 +57,7 @@ def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]
 
 
 def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[PageIndex]) -> list[pa.Array]:
-    whole = file.store.mapped
+    whole = file.view is not None
     ranges = [
         _located(file, request, lambda r, index=index: pages.data_ranges(r.page, index, r.rows, whole=whole))
         for request, index in zip(requests, indexes, strict=True)

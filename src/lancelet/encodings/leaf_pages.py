@@ -1,0 +1,94 @@
+"""From skeleton arrays to leaf pages: structure becomes levels, and pages that no layout can hold are cut in two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from lancelet.encodings.chunk_levels import Levels
+from lancelet.encodings.flatten import flatten
+from lancelet.encodings.leaf_page import EncodedPage, LeafPage
+from lancelet.encodings.shape import Shape, path_shape
+from lancelet.encodings.values import Bytes, Values, from_arrow
+from lancelet.format.layouts import Layer
+from lancelet.format.versions import FileVersion
+from lancelet.kernels import ravel
+
+__all__ = ["LeafWriter", "TooManyLevels"]
+
+
+class TooManyLevels(Exception):  # noqa: N818 - never leaves this room
+    """A chunk of the page would need more levels than its header can count: the page must have fewer rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafWriter:
+    """Turns the rows of one leaf column into encoded pages."""
+
+    path: tuple[Shape, ...]
+    version: FileVersion
+    encode: Callable[[LeafPage], EncodedPage]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def pages(self, skeleton: pa.Array) -> Iterator[EncodedPage]:
+        """The pages that hold the rows, in order; mostly one."""
+        page = self._leaf_page(skeleton)
+        try:
+            encoded = self.encode(page)
+        except TooManyLevels:
+            if len(skeleton) < 2:
+                raise
+            middle = len(skeleton) // 2
+            yield from self.pages(skeleton.slice(0, middle))
+            yield from self.pages(skeleton.slice(middle))
+            return
+        yield encoded
+
+    def _leaf_page(self, skeleton: pa.Array) -> LeafPage:
+        (part,) = flatten(path_shape(self.path), skeleton)
+        repetition, definition, codes = ravel.ravel(part.layers)
+        layers = tuple(map(Layer, codes))
+        values, dictionary = _values(part.values)
+        return LeafPage(
+            kind=part.values.type,
+            version=self.version,
+            num_rows=len(skeleton),
+            layers=layers,
+            repetition=repetition,
+            definition=definition,
+            num_items=len(part.values),
+            values=values,
+            validity=_validity(definition, layers),
+            dictionary=dictionary,
+            metadata=self.metadata,
+        )
+
+
+def _values(array: pa.Array) -> tuple[Values | None, Values | None]:
+    kind = array.type
+    if pat.is_null(kind) or (pat.is_struct(kind) and not kind.num_fields):
+        return None, None
+    if isinstance(array, pa.DictionaryArray):
+        keys = array.indices
+        if keys.null_count:
+            keys = keys.fill_null(0)
+        return from_arrow(keys), from_arrow(array.dictionary)
+    return from_arrow(array), None
+
+
+def _validity(definition: Levels | None, layers: tuple[Layer, ...]) -> Bytes | None:
+    """Which visible items hold a value: level 0. Items of null and empty lists are not visible."""
+    if definition is None:
+        return None
+    highest = 0
+    for layer in layers:
+        if layer.is_list:
+            definition = definition[definition <= highest]
+            break
+        highest += layer.definition_levels
+    valid = definition == 0
+    return None if valid.all() else np.packbits(valid, bitorder="little")

@@ -1,0 +1,144 @@
+"""Writing a data file of version 2.1 or later: rows in, pages out, and the metadata behind them.
+
+A file, front to back: page buffers, each starting at a multiple of 64; the global buffers likewise, the schema last;
+column metadata; the column offset table; the global buffer offset table; the footer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lancelet.encodings.leaf_page import EncodedPage, LeafPage
+from lancelet.encodings.leaf_pages import LeafWriter
+from lancelet.encodings.shape import Shape, leaves, path_to, split
+from lancelet.encodings.values import Bytes
+from lancelet.errors import InvalidInput, LanceletError
+from lancelet.file.column_buffer import ColumnBuffer, Flush
+from lancelet.file.prepare import prepared
+from lancelet.file.shapes import shapes_of, stored_fields
+from lancelet.file.workers import map_tasks
+from lancelet.format.columns import ALIGNMENT, Column, Page, Range, describe_page, write_column
+from lancelet.format.fields import FileDescriptor, Schema, write_file_descriptor
+from lancelet.format.footer import Footer, write_footer, write_offset_table
+from lancelet.format.versions import FileVersion
+from lancelet.storage.store import Writer
+
+__all__ = ["PAGE_BYTES", "FileWriter"]
+
+#: Rows of a column are encoded once they take this much memory …
+PAGE_BYTES = 8 * 2**20
+#: … and a single batch that takes more than this is cut into several pages.
+LARGEST_PAGE = 32 * 2**20
+_WORTH_A_THREAD = 2**20
+
+
+class FileWriter:
+    """Writes rows of one schema into one file. Memory is bounded by a page for each column, whatever the file's size.
+
+    ``schema`` is the file's own, with field ids; ``arrow`` is what batches must look like.
+    """
+
+    def __init__(
+        self,
+        output: Writer,
+        schema: Schema,
+        arrow: pa.Schema,
+        version: FileVersion,
+        encode,
+        *,
+        page_bytes: int = PAGE_BYTES,
+        largest_page: int = LARGEST_PAGE,
+    ) -> None:
+        self.num_rows = 0
+        self._output, self._schema, self._arrow, self._version = output, schema, arrow, version
+        self._shapes = shapes_of(schema, arrow)
+        self._global_buffers: list[Range] = []
+        fields = list(stored_fields(schema))
+        self._pages: list[list[Page]] = [[] for _ in fields]
+        self._buffers = {
+            leaf.column: ColumnBuffer(
+                leaf.column,
+                LeafWriter(path_to(shape, leaf.column), version, encode, fields[leaf.column].metadata),
+                page_bytes,
+                largest_page,
+            )
+            for shape in self._shapes
+            for leaf in leaves(shape)
+        }
+
+    @property
+    def version(self) -> FileVersion:
+        """The version being written."""
+        return self._version
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take rows in. Columns are matched by name; all must be there, no other may."""
+        for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
+            flushes: list[Flush] = []
+            for shape, array in zip(self._shapes, prepared(part, self._arrow), strict=True):
+                for column, skeleton in split(shape, array).items():
+                    flushes.extend(self._buffers[column].add(skeleton))
+            self.num_rows += part.num_rows
+            self._encode(flushes)
+
+    def _encode(self, flushes: Sequence[Flush]) -> None:
+        large = sum(flush.rows.nbytes for flush in flushes) >= _WORTH_A_THREAD
+        try:
+            encoded = map_tasks(Flush.encode, flushes, threads=large)
+        except LanceletError as error:
+            raise error.where(uri=None) from None
+        for flush, pages in zip(flushes, encoded, strict=True):
+            row = flush.first_row
+            for page in pages:
+                self._pages[flush.column].append(self._place(page, row))
+                row += page.length
+
+    def _place(self, page: EncodedPage, first_row: int) -> Page:
+        buffers = [self._put(buffer) for buffer in page.buffers]
+        return describe_page(page.layout, buffers=buffers, length=page.length, priority=first_row)
+
+    def _put(self, data: Bytes | bytes) -> Range:
+        """Write one buffer at the next multiple of the alignment; an empty one takes no room."""
+        size = len(data)
+        if size:
+            self._output.write(bytes(-self._output.position % ALIGNMENT))
+        place = (self._output.position, size)
+        if size:
+            self._output.write(memoryview(data))
+        return place
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Store bytes of the caller's; returns the number under which they are read again (the schema is number 0)."""
+        self._global_buffers.append(self._put(data))
+        return len(self._global_buffers)
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Put one more entry into the schema's metadata."""
+        self._schema = replace(self._schema, metadata={**self._schema.metadata, key: value})
+
+    def close(self) -> int:
+        """Write what waits and all metadata, publish the file, and return its size."""
+        self._encode([flush for buffer in self._buffers.values() for flush in buffer.take()])
+        descriptor = write_file_descriptor(FileDescriptor(self._schema, self.num_rows))
+        global_buffers = [self._put(descriptor), *self._global_buffers]
+        metadata_start = self._output.position
+        places = [self._append(write_column(Column(tuple(pages)))) for pages in self._pages]
+        column_table = self._append(write_offset_table(places))
+        global_table = self._append(write_offset_table(global_buffers))
+        footer = Footer(
+            self._version, metadata_start, column_table[0], global_table[0], len(global_buffers), len(places)
+        )
+        self._output.write(write_footer(footer))
+        return self._output.close()
+
+    def _append(self, data: bytes) -> Range:
+        place = (self._output.position, len(data))
+        self._output.write(data)
+        return place
+
+    def abort(self) -> None:
+        """Give up: no file appears."""
+        self._output.abort()
