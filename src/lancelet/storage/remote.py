@@ -15,7 +15,7 @@ from lancelet.events import emit
 from lancelet.storage.paths import check_path, join_uri
 from lancelet.storage.ranges import check_ranges, coalesce, end_of, past_end, slice_back
 from lancelet.storage.remote_engine import Client, in_parallel
-from lancelet.storage.remote_errors import RangeRefused, translated
+from lancelet.storage.remote_errors import CutShort, RangeRefused, translated
 from lancelet.storage.remote_location import just_below, parse_location, whole_names
 from lancelet.storage.remote_options import resolve_settings
 from lancelet.storage.remote_writer import PART_BYTES, PARTS_IN_FLIGHT, RemoteWriter
@@ -195,14 +195,17 @@ class RemoteStore:
         return RemoteWriter(self._name(path), put, put_parts)
 
     def list_from(self, prefix: str, start_after: str = "") -> Iterator[Entry]:
-        """Pages are fetched as the iterator runs.
+        """Objects in byte order; pages are fetched as the iterator runs.
 
         Azure and S3 Express list in other orders than that of bytes, so there the whole listing is fetched and sorted.
         """
         if self._location.kind == "http":
             raise Unsupported("HTTP servers have no listing", uri=self.uri)
-        found = self._matching(prefix, start_after)
-        return iter(sorted(found, key=lambda entry: entry.path)) if self._listed_out_of_order else found
+        found = self._resumed(prefix, start_after)
+        if not self._listed_out_of_order:
+            return found
+        entries = {entry.path: entry for entry in found}
+        return iter([entries[path] for path in sorted(entries)])
 
     def copy(self, source: str, target: str) -> None:
         """Copy within the store; no byte passes through this process."""
@@ -231,6 +234,24 @@ class RemoteStore:
         client = self._connect()
         with self._translated("put_if_absent", path):
             client.engine.put(client.once, self._key(path), view, mode="create", use_multipart=False)
+
+    def _resumed(self, prefix: str, start_after: str) -> Iterator[Entry]:
+        """Entries in the service's order; a page that breaks off is asked again, or all where there is no order."""
+        delays = self._options.retries.delays()
+        while True:
+            try:
+                for entry in self._matching(prefix, start_after):
+                    yield entry
+                    if not self._listed_out_of_order:
+                        start_after = entry.path
+            except CutShort as error:
+                delay = next(delays, None)
+                if delay is None:
+                    raise
+                emit("storage.retry", uri=error.uri, verb="list", error=str(error), delay=delay)
+                time.sleep(delay)
+            else:
+                return
 
     def _matching(self, prefix: str, start_after: str) -> Iterator[Entry]:
         """Entries below ``prefix`` and after ``start_after``, in the service's order."""

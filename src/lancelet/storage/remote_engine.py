@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Protocol, TypeVar, cast
 
 from lancelet.config import Retries
-from lancelet.storage.remote_location import Location, http_base
+from lancelet.storage.remote_location import Location
 from lancelet.storage.remote_options import Settings
 
 __all__ = ["Client", "in_parallel"]
@@ -150,11 +150,16 @@ def _open(engine: _Engine, location: Location, settings: Settings, retries: Retr
         "retry_timeout": timedelta(seconds=retries.deadline),
         "backoff": backoff,
     }
-    common = {"client_options": settings.client or None, "retry_config": retry}
+    common: dict[str, object] = {"client_options": settings.client or None, "retry_config": retry}
     if location.kind == "http":
-        return engine._store.HTTPStore(http_base(location), **common)
+        return engine._store.HTTPStore(location.bucket, **common)
+    config = dict(settings.config)
+    if {"access_key_id", "secret_access_key"} <= config.keys() and "session_token" not in config:
+        # The engine would add a session token that it finds in the environment, which belongs to other keys.
+        fixed = {"access_key_id": config.pop("access_key_id"), "secret_access_key": config.pop("secret_access_key")}
+        common["credential_provider"] = lambda: {**fixed, "token": None, "expires_at": None}
     kinds = {"s3": engine._store.S3Store, "gcs": engine._store.GCSStore, "azure": engine._store.AzureStore}
-    return kinds[location.kind](location.bucket, config=settings.config, **common)
+    return kinds[location.kind](location.bucket, config=config, **common)
 
 
 def in_parallel(call: Callable[[_Item], _Answer], items: Sequence[_Item], *, concurrency: int) -> list[_Answer]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound, Storage, Unsupported
 
-__all__ = ["RangeRefused", "is_engine_error", "translate", "translated"]
+__all__ = ["CutShort", "RangeRefused", "is_engine_error", "translate", "translated"]
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z0-9]{1,80})</Code>|\"code\": ?\"?([A-Za-z0-9]{1,80})")
@@ -22,6 +22,12 @@ _CONTAINERS = ("NoSuchBucket", "ContainerNotFound")
 
 class RangeRefused(Storage):
     """The server would not give a byte range; the caller finds out whether the object is too short for it."""
+
+
+class CutShort(Storage):
+    """An answer ended before its end, which the engine does not repeat by itself for listings."""
+
+    retryable = True
 
 
 def is_engine_error(error: BaseException) -> bool:
@@ -73,6 +79,8 @@ def translate(error: BaseException, verb: str, uri: str, secrets: Sequence[str] 
     reason = _reason(text, secrets)
     if kind in ("InvalidPathError", "UnknownConfigurationKeyError", "ValueError") or "Config error" in text:
         return InvalidInput(f"{verb} failed: {reason}", uri=uri)
+    if "body error" in text:
+        return CutShort(f"{verb} failed: {reason}", uri=uri)
     retryable = any(word in text for word in _CONNECTION)
     return Storage(f"{verb} failed: {reason}", uri=uri, retryable=retryable)
 

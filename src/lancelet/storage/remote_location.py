@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from lancelet.errors import InvalidInput
 from lancelet.storage.paths import check_path, split_uri
 
-__all__ = ["REMOTE_SCHEMES", "Kind", "Location", "http_base", "just_below", "parse_location", "whole_names"]
+__all__ = ["REMOTE_SCHEMES", "Kind", "Location", "just_below", "parse_location", "whole_names"]
 
 Kind = Literal["s3", "gcs", "azure", "http"]
 #: Schemes that mean a remote store, and the kind of service behind each.
@@ -17,7 +17,10 @@ REMOTE_SCHEMES: dict[str, Kind] = {
     "s3": "s3",
     "s3a": "s3",
     "gs": "gcs",
+    "gcs": "gcs",
     "az": "azure",
+    "azure": "azure",
+    "adl": "azure",
     "abfs": "azure",
     "abfss": "azure",
     "http": "http",
@@ -62,8 +65,8 @@ settings={'account_name': 'account'})
         raise InvalidInput(f"the URI names no {_SERVICE[kind]}", uri=uri)
     bucket, settings = authority, {}
     if kind == "azure":
-        bucket, _, host = authority.partition("@")
-        settings = _azure_host(uri, host) if host else {}
+        bucket, mark, host = authority.partition("@")
+        settings = _azure_host(uri, host) if mark else {}
     elif kind == "http":
         bucket = f"{scheme}://{authority}"
     elif bucket.endswith("--x-s3"):
@@ -74,11 +77,6 @@ settings={'account_name': 'account'})
         check_path(shown, root)
         shown = f"{shown}/{root}"
     return Location(shown, kind, bucket, root, settings)
-
-
-def http_base(location: Location) -> str:
-    """The URL of an HTTP location's folder, percent-encoded."""
-    return f"{location.bucket}/{quote(location.root)}"
 
 
 def just_below(prefix: str) -> str:

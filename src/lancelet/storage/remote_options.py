@@ -10,7 +10,7 @@ from lancelet.config import Retries
 from lancelet.errors import InvalidInput
 from lancelet.storage.remote_location import Kind, Location
 
-__all__ = ["Settings", "resolve_settings"]
+__all__ = ["Settings", "known_names", "resolve_settings"]
 
 StorageOptions = Mapping[str, str]
 
@@ -53,14 +53,22 @@ _OTHER_NAMES: dict[Kind, dict[str, str]] = {
         "authority_id": "tenant_id",
         "identity_endpoint": "msi_endpoint",
         "use_http": "allow_http",
+        "object_store_use_emulator": "use_emulator",
     },
     "gcs": {"service_account_path": "service_account", "storage_token": "bearer_token"},
     "http": {},
 }
-_CLIENT_OTHER_NAMES = {"request_timeout": "timeout", "object_store_use_emulator": "use_emulator"}
+_CLIENT_OTHER_NAMES = {"request_timeout": "timeout"}
 _DURATIONS = frozenset(name for name in _CLIENT.split() if name.endswith(("timeout", "interval")))
 # What the service's library calls a key, where that is not our name for it.
 _LIBRARY_NAMES = {"endpoint_url_s3": "aws_endpoint_url_s3", "endpoint_url_sts": "aws_endpoint_url_sts"}
+# Options that make the environment's values for others meaningless: keys come in sets, not one by one.
+_OUTRANKS = {
+    "access_key_id": ("secret_access_key", "session_token"),
+    "endpoint": ("endpoint_url_s3",),
+    "region": ("default_region",),
+    "default_region": ("region",),
+}
 _SECRETS = """
 access_key_id secret_access_key session_token sse_customer_key_base64 account_key client_secret sas_key token
 encryption_key fabric_session_token service_account_key bearer_token proxy_url
@@ -98,9 +106,16 @@ def resolve_settings(
     >>> settings.config, settings.ignored
     ({'region': 'eu-west-1'}, {'timout': 'timeout'})
     """
-    names = _known_names(location.kind)
+    names = known_names(location.kind)
     given, ignored = _given(names, storage_options)
-    merged = _from_environment(location.kind, names, environment) | location.settings | given
+    merged = _from_environment(location.kind, names, environment)
+    for name, outranked in _OUTRANKS.items():
+        if name in given:
+            merged = {key: value for key, value in merged.items() if key not in outranked}
+    merged |= location.settings | given
+    if "endpoint" in given and location.kind == "s3":
+        # The library reads the environment too, and prefers its endpoint_url_s3 to any endpoint.
+        merged.setdefault("endpoint_url_s3", given["endpoint"])
     # A region that was asked for outranks the default of the environment.
     default_region = merged.pop("default_region", None)
     if default_region is not None:
@@ -113,7 +128,7 @@ def resolve_settings(
     return Settings({_LIBRARY_NAMES.get(k, k): v for k, v in merged.items()}, client, retries, ignored)
 
 
-def _known_names(kind: Kind) -> dict[str, str]:
+def known_names(kind: Kind) -> dict[str, str]:
     """Every spelling of every key of a kind of service, and the name that we call it by."""
     names = {name: name for name in _NAMES[kind].split()} | _OTHER_NAMES[kind]
     general = {name: name for name in (*_CLIENT.split(), *_RETRY.split())} | _CLIENT_OTHER_NAMES
