@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from lancelet.errors import Corrupt, InvalidInput
 from lancelet.storage.store import Range
 
 __all__ = ["ReadPlan", "check_ranges", "coalesce", "end_of", "past_end", "slice_back"]
+
+#: Offsets are 64-bit numbers with a sign, in every file system and object store.
+_FARTHEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +45,25 @@ def coalesce(ranges: Sequence[Range], *, gap: int, largest: int) -> ReadPlan:
     if gap < 0 or largest < 1:
         raise InvalidInput(f"coalescing with gap={gap} and largest={largest}, expected at least 0 and 1")
     check_ranges(ranges)
-    order = sorted((index for index, (_, length) in enumerate(ranges) if length), key=ranges.__getitem__)
-    requests: list[Range] = []
+    starts, lengths = np.array(ranges, np.int64).reshape(-1, 2).T
+    wanted = np.flatnonzero(lengths)
+    order = wanted[np.argsort(starts[wanted], kind="stable")]
+    if not len(order):
+        return ReadPlan((), ((),) * len(ranges))
+    # Ranges that share bytes form a group; ``reach`` is how far the ranges so far extend.
+    reach = np.maximum.accumulate((starts + lengths)[order])
+    opens = np.concatenate(([True], starts[order][1:] >= reach[:-1]))
+    groups = np.flatnonzero(opens)
+    begins = starts[order][groups].tolist()
+    ends = reach[np.concatenate((groups[1:], [len(order)])) - 1].tolist()
+    requests, first = _requests(begins, ends, gap, largest)
+    number = np.array(first)[np.cumsum(opens) - 1]
+    offsets = starts[order] - np.array([start for start, _ in requests])[number]
     pieces: list[tuple[tuple[int, int, int], ...]] = [()] * len(ranges)
-    for members, start, end in _overlapping(ranges, order):
-        if end - start > largest:
-            first = len(requests)
-            size = _even(end - start, largest)
-            requests.extend((at, min(size, end - at)) for at in range(start, end, size))
-            for index in members:
-                pieces[index] = tuple(_cut(ranges[index], requests, first, start, size))
-            continue
-        if requests and start - end_of(requests[-1]) <= gap and end - requests[-1][0] <= largest:
-            requests[-1] = (requests[-1][0], end - requests[-1][0])
-        else:
-            requests.append((start, end - start))
-        base = requests[-1][0]
-        for index in members:
-            pieces[index] = ((len(requests) - 1, ranges[index][0] - base, ranges[index][1]),)
+    for index, *piece in zip(order.tolist(), number.tolist(), offsets.tolist(), lengths[order].tolist(), strict=True):
+        at, offset, length = piece
+        whole = offset + length <= requests[at][1]
+        pieces[index] = ((at, offset, length),) if whole else tuple(_cut(requests, at, offset, length))
     return ReadPlan(tuple(requests), tuple(pieces))
 
 
@@ -72,10 +78,13 @@ def slice_back(plan: ReadPlan, answers: Sequence[memoryview]) -> list[memoryview
 
 
 def check_ranges(ranges: Sequence[Range], *, uri: str | None = None) -> None:
-    """InvalidInput where a range starts or extends below zero."""
+    """InvalidInput where a range starts or extends below zero, Corrupt where no object can reach its end."""
     for start, length in ranges:
         if start < 0 or length < 0:
             raise InvalidInput(f"byte range ({start}, {length}) is negative", uri=uri)
+        if start + length > _FARTHEST:
+            text = f"the byte range ends at {start + length}, expected at most {_FARTHEST}: its source is damaged"
+            raise Corrupt(text, uri=uri, byte_range=(start, length))
 
 
 def end_of(piece: Range) -> int:
@@ -93,35 +102,38 @@ def past_end(piece: Range, size: int, *, uri: str) -> Corrupt:
     )
 
 
-def _overlapping(ranges: Sequence[Range], order: Sequence[int]) -> list[tuple[list[int], int, int]]:
-    """Groups of ranges that share bytes, as (indices, start, end); touching ranges are separate groups."""
-    groups: list[tuple[list[int], int, int]] = []
-    for index in order:
-        start, length = ranges[index]
-        if groups and start < groups[-1][2]:
-            members, first, end = groups[-1]
-            members.append(index)
-            groups[-1] = (members, first, max(end, start + length))
-        else:
-            groups.append(([index], start, start + length))
-    return groups
+def _requests(begins: Sequence[int], ends: Sequence[int], gap: int, largest: int) -> tuple[list[Range], list[int]]:
+    """The requests for sorted, disjoint groups, and at which request each group begins."""
+    requests: list[Range] = []
+    first: list[int] = []
+    at = length = 0
+    for begin, end in zip(begins, ends, strict=True):
+        if length and begin - at - length <= gap and end - at <= largest:
+            length = end - at
+            requests[-1] = (at, length)
+            first.append(len(requests) - 1)
+            continue
+        first.append(len(requests))
+        at, length = begin, end - begin
+        if length <= largest:
+            requests.append((at, length))
+            continue
+        # Equal shares, so that those fetched side by side end together.
+        share = -(-(end - begin) // -(-(end - begin) // largest))
+        requests.extend((start, min(share, end - start)) for start in range(begin, end, share))
+        at, length = requests[-1]
+    return requests, first
 
 
-def _even(length: int, largest: int) -> int:
-    """The size of the requests that share ``length`` bytes fairly, none above ``largest``."""
-    count = -(-length // largest)
-    return -(-length // count)
-
-
-def _cut(wanted: Range, requests: Sequence[Range], first: int, base: int, size: int) -> list[tuple[int, int, int]]:
-    """Where a range lies in the equal requests that begin at index ``first`` and byte ``base``."""
-    start, end = wanted[0], end_of(wanted)
-    cut: list[tuple[int, int, int]] = []
-    for number in range(first + (start - base) // size, first + (end - 1 - base) // size + 1):
-        at, length = requests[number]
-        begin = max(start, at)
-        cut.append((number, begin - at, min(end, at + length) - begin))
-    return cut
+def _cut(requests: Sequence[Range], number: int, offset: int, length: int) -> Iterator[tuple[int, int, int]]:
+    """Where a range lies that begins ``offset`` bytes after the start of a request and reaches into later ones."""
+    while length:
+        size = requests[number][1]
+        if offset < size:
+            taken = min(length, size - offset)
+            yield number, offset, taken
+            offset, length = offset + taken, length - taken
+        number, offset = number + 1, offset - size
 
 
 def _assemble(parts: tuple[tuple[int, int, int], ...], answers: Sequence[memoryview]) -> memoryview:

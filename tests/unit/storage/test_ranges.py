@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lancelet.errors import InvalidInput
+from lancelet.errors import Corrupt, InvalidInput
 from lancelet.storage.ranges import coalesce, end_of, slice_back
 
 CONTENT = bytes(at * 7 % 251 for at in range(3000))
@@ -72,6 +72,12 @@ def test_whole_ranges_are_views_and_only_split_ones_are_copies() -> None:
 def test_negative_ranges_are_refused(ranges: list[tuple[int, int]]) -> None:
     with pytest.raises(InvalidInput, match="negative"):
         coalesce(ranges, gap=0, largest=1)
+
+
+@pytest.mark.parametrize("ranges", [[(2**64 - 1, 1)], [(2**63 - 5, 10)], [(0, 2**63)]])
+def test_ranges_that_no_object_can_hold_are_corrupt(ranges: list[tuple[int, int]]) -> None:
+    with pytest.raises(Corrupt, match="damaged"):
+        coalesce([(0, 1), *ranges], gap=0, largest=1)
 
 
 @pytest.mark.parametrize(("gap", "largest"), [(-1, 10), (0, 0)])
