@@ -18,6 +18,7 @@ from lancelet.storage.remote_engine import Client, in_parallel
 from lancelet.storage.remote_errors import CutShort, RangeRefused, translated
 from lancelet.storage.remote_location import just_below, parse_location, whole_names
 from lancelet.storage.remote_options import resolve_settings
+from lancelet.storage.remote_profile import with_profile
 from lancelet.storage.remote_writer import PART_BYTES, PARTS_IN_FLIGHT, RemoteWriter
 from lancelet.storage.store import Data, Entry, Range, Writer, as_bytes
 
@@ -35,8 +36,8 @@ class RemoteStore:
     """A folder of a bucket, named by an ``s3://``, ``gs://``, ``az://``, ``abfss://`` or ``http(s)://`` URI.
 
     ``storage_options`` take pylance's keys; what they leave open comes from the environment (``AWS_…``, ``AZURE_…``,
-    ``GOOGLE_…``) of the process that makes the requests. Keys that mean nothing here are ignored, as pylance does,
-    and reported by the event ``storage.option.ignored``.
+    ``GOOGLE_…``, then the profile in ``~/.aws``) of the process that makes the requests. Keys that mean nothing here
+    are ignored, as pylance does, and reported by the event ``storage.option.ignored``.
 
     A pickle holds the URI, the options and **the storage options with their credentials**: executors need them.
     Nothing else shows them: not ``uri``, not ``repr``, no error. Clients are made on first use, one per process, also
@@ -282,7 +283,8 @@ class RemoteStore:
         """This process's client. Of racing threads each may make one; all but one are dropped."""
         client = self._client
         if client is None or client.process != os.getpid():
-            settings = resolve_settings(self._location, self._storage_options, os.environ, self._options.retries)
+            environment = with_profile(os.environ) if self._location.kind == "s3" else os.environ
+            settings = resolve_settings(self._location, self._storage_options, environment, self._options.retries)
             self._secrets = settings.secrets
             with self._translated("open", ""):
                 client = self._client = Client(self._location, settings)

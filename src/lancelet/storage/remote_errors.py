@@ -91,6 +91,9 @@ def _answered(verb: str, uri: str, status: int, code: str) -> Storage:
     if status in (401, 403):
         hint = "check the credentials and permissions in storage_options or the environment"
         return Storage(f"{verb} was refused: the server answered {said}", uri=uri, retryable=False, hint=hint)
+    if status == 301 or code in ("PermanentRedirect", "AuthorizationHeaderMalformed"):
+        hint = "pass the region that the bucket is in as storage option region"
+        return Storage(f"{verb} was sent elsewhere: the server answered {said}", uri=uri, retryable=False, hint=hint)
     retryable = status >= 500 or status in (408, 429)
     return Storage(f"{verb} failed: the server answered {said}", uri=uri, retryable=retryable)
 

@@ -81,6 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
             upstream.request(self.command, self.path, body=body, headers=dict(self.headers))
             answer = upstream.getresponse()
             content = answer.read()
+        except (OSError, http.client.HTTPException):
+            # The server hung up; so do we.
+            fault = "answer lost"
         finally:
             upstream.close()
         if fault == "answer lost":

@@ -58,6 +58,12 @@ def test_a_refusal_names_status_code_and_way_out() -> None:
     assert "credentials" in str(error)
 
 
+def test_another_region_is_named_as_the_way_out() -> None:
+    error = translate(engine_error("GenericError", answer(301, "PermanentRedirect")), "read", "s3://b/key")
+    assert "region" in str(error)
+    assert not error.retryable
+
+
 def test_known_secrets_are_struck_out_and_the_cause_is_cut_off() -> None:
     with pytest.raises(Storage) as caught, translated("put", "az://c/x", ["s3cr3t"]):
         raise engine_error("GenericError", "bad s3cr3t at https://h/?sig=abc\nDebug: s3cr3t")
