@@ -49,10 +49,7 @@ def field_from_arrow(field: pa.Field) -> Field:
         name, children = _shape(field.type)
     except LanceletError as error:
         raise error.where(column=field.name) from None
-    extension = metadata.get(EXTENSION_NAME)
-    if (extension == _ARROW_JSON and name in ("string", "large_string")) or (
-        extension == _LANCE_JSON and name == "large_binary"
-    ):
+    if _is_json(field.type, metadata.get(EXTENSION_NAME)):
         name = "json"
         metadata[EXTENSION_NAME] = _LANCE_JSON
     position = _u32(metadata.get(_PRIMARY_KEY_POSITION))
@@ -67,6 +64,12 @@ def field_from_arrow(field: pa.Field) -> Field:
         primary_key_position=position or 0,
         clustering_key_position=_u32(metadata.get(_CLUSTERING_KEY_POSITION)) or 0,
     )
+
+
+def _is_json(kind: pa.DataType, extension: str | None) -> bool:
+    if extension == _ARROW_JSON:
+        return kind in (pa.string(), pa.large_string())
+    return extension == _LANCE_JSON and kind == pa.large_binary()
 
 
 def _shape(kind: pa.DataType) -> tuple[str, tuple[Field, ...]]:
@@ -129,7 +132,8 @@ def _field_to_arrow(field: Field) -> pa.Field:
         kind = _type_to_arrow(field)
     except LanceletError as error:
         raise error.where(column=field.name) from None
-    return pa.field(field.name, kind, field.nullable, metadata=_bytes(metadata))
+    # pyarrow cannot say of nulls that they are never null.
+    return pa.field(field.name, kind, field.nullable or pa.types.is_null(kind), metadata=_bytes(metadata))
 
 
 def _type_to_arrow(field: Field) -> pa.DataType:
