@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from lancelet.kernels.reference import bitpack as bitpack
+from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
 
 active: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,10 +12,16 @@ from lancelet.errors import Corrupt, InvalidInput
 __all__ = [
     "bad_block",
     "bad_lookup",
+    "bad_runs",
     "cannot_pack",
     "cannot_split",
+    "item_size_of_runs",
+    "not_aligned",
+    "not_whole_items",
     "other_length",
     "range_outside",
+    "unequal_chunks",
+    "wrong_bounds",
     "wrong_item_size",
     "wrong_total",
 ]
@@ -93,3 +101,59 @@ def other_length(what: str, found: int, expected: int) -> None:
     """Refuse arrays that should describe the same blocks but differ in length."""
     if found != expected:
         raise InvalidInput(f"{what} has {found} entries, expected {expected}")
+
+
+def item_size_of_runs(item_size: int) -> None:
+    """Refuse sizes of values that have no run-length form."""
+    if item_size not in (1, 2, 4, 8, 16):
+        raise wrong_item_size(item_size, "1, 2, 4, 8 or 16")
+
+
+def not_whole_items(size: int, item_size: int) -> InvalidInput:
+    """A number of bytes that is no whole number of values."""
+    return InvalidInput(f"{size} bytes are no whole number of values of {item_size} bytes")
+
+
+def not_aligned(item_size: int) -> InvalidInput:
+    """An output that the kernel cannot store into word by word."""
+    return InvalidInput(f"the output does not begin at a multiple of {min(item_size, 8)} bytes in memory")
+
+
+def wrong_bounds(bounds: NDArray[np.int64], count: int) -> None:
+    """Refuse chunk bounds that do not go up from 0 to the number of values."""
+    if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != count or (np.diff(bounds) < 0).any():
+        raise InvalidInput(f"the chunk bounds {bounds} do not go up from 0 to {count}")
+
+
+def unequal_chunks(
+    value_starts: Sized, value_sizes: Sized, length_starts: Sized, length_sizes: Sized, counts: Sized
+) -> None:
+    """Refuse descriptions of run-length chunks that differ in length."""
+    chunks = len(value_starts)
+    other_length("value_sizes", len(value_sizes), chunks)
+    other_length("length_starts", len(length_starts), chunks)
+    other_length("length_sizes", len(length_sizes), chunks)
+    other_length("counts", len(counts), chunks)
+
+
+def bad_runs(
+    index: int,
+    data: NDArray[np.uint8],
+    value_starts: NDArray[np.int64],
+    value_sizes: NDArray[np.int64],
+    length_starts: NDArray[np.int64],
+    length_sizes: NDArray[np.int64],
+    count: int,
+    item_size: int,
+) -> Corrupt:
+    """The first reason for which a chunk of runs cannot be expanded."""
+    value_start, value_size = int(value_starts[index]), int(value_sizes[index])
+    length_start, length_size = int(length_starts[index]), int(length_sizes[index])
+    for what, start, size in (("values", value_start, value_size), ("lengths", length_start, length_size)):
+        if start < 0 or size < 0 or start > len(data) - size:
+            return range_outside(f"the run {what} of chunk", index, start=start, size=size, have=len(data))
+    if length_size * item_size != value_size:
+        expected = f"{length_size * item_size} for {length_size} run lengths"
+        return Corrupt(f"the run values of chunk {index} have {value_size} bytes, expected {expected}")
+    total = int(data[length_start : length_start + length_size].sum(dtype=np.int64))
+    return Corrupt(f"the runs of chunk {index} come to {total} values, expected {count}")

@@ -29,8 +29,8 @@ def _split(
 ) -> cython.void:
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    for i in range(count):
-        for k in range(size):
+    for k in range(size):
+        for i in range(count):
             target[k * count + i] = source[i * size + k]
 
 
