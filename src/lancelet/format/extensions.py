@@ -7,6 +7,8 @@ import struct
 
 import pyarrow as pa
 
+from lancelet.errors import Unsupported
+
 __all__ = ["resolved", "stored_field"]
 
 
@@ -66,4 +68,7 @@ def resolved(schema: pa.Schema) -> pa.Schema:
     >>> resolved(pa.schema([pa.field("id", pa.binary(16), metadata=metadata)])).field("id").type
     UuidType(extension<arrow.uuid>)
     """
-    return pa.schema(_Exported(schema))
+    try:
+        return pa.schema(_Exported(schema))
+    except pa.ArrowException as error:
+        raise Unsupported(f"pyarrow cannot make an extension type that the schema names: {error}") from None

@@ -130,3 +130,12 @@ def test_extension_types_of_pyarrow_survive_at_every_depth() -> None:
 
 def test_schema_metadata_is_carried_over() -> None:
     assert schema_from_arrow(pa.schema([], metadata={"a": "é"})) == Schema((), {"a": "é"})
+
+
+def test_an_extension_on_the_wrong_storage_is_refused() -> None:
+    with pytest.raises(Unsupported, match="extension type"):
+        field_to_arrow(Field("a", "int32", metadata={"ARROW:extension:name": "arrow.uuid"}))
+
+
+def test_a_null_field_reads_as_nullable() -> None:
+    assert field_to_arrow(Field("a", "null", nullable=False)).nullable
