@@ -57,7 +57,7 @@ def damaged(data: bytes, metadata_start: int, seed: int) -> bytes:
 
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])
 def test_damaged_metadata_is_named(tmp_path: Path, version: str) -> None:
-    lance.write_dataset(TABLE, tmp_path / "t", data_storage_version=version)
+    lance.write_dataset(TABLE, tmp_path / "t", data_storage_version=version)  # type: ignore[arg-type]
     (path,) = (tmp_path / "t/data").glob("*.lance")
     data = path.read_bytes()
     read_everything(data)
