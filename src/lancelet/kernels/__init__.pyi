@@ -4,10 +4,22 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from lancelet.kernels.reference import bitpack as bitpack
+from lancelet.kernels.reference import chunking as chunking
+from lancelet.kernels.reference import fsst as fsst
+from lancelet.kernels.reference import fsst_encode as fsst_encode
+from lancelet.kernels.reference import gather as gather
+from lancelet.kernels.reference import level_index as level_index
+from lancelet.kernels.reference import level_runs as level_runs
+from lancelet.kernels.reference import levels as levels
+from lancelet.kernels.reference import lz4 as lz4
+from lancelet.kernels.reference import miniblock as miniblock
+from lancelet.kernels.reference import ravel as ravel
 from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
 
+#: The variant in use: "x86-64-v3", "x86-64", "native" or "reference".
 active: str
+#: How it came to be chosen.
 why: str
 
 def variants() -> list[str]: ...
