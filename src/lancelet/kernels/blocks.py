@@ -43,10 +43,10 @@ def check_compression(
     """Refuse arguments of ``compress_blocks`` that do not fit together."""
     check_blocks("uncompressed", starts, sizes, have)
     other_length("starts of compressed blocks", places, len(starts))
-    total = sum(sizes.tolist())
+    total = int(sizes.sum())
     if total > MOST_BYTES:
         raise InvalidInput(f"blocks of {total} bytes in one call, expected at most {MOST_BYTES}")
-    needed = sum(map(worst_lz4, sizes.tolist())) + 4 * len(sizes) * prefix
+    needed = total + int((sizes // 255).sum()) + (20 if prefix else 16) * len(sizes)
     if room < needed:
         raise InvalidInput(f"out has room for {room} bytes, the worst case needs {needed}")
 

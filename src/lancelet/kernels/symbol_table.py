@@ -119,8 +119,7 @@ def plain_table() -> bytes:
 
 def write_table(values: NDArray[np.uint64], lengths: NDArray[np.uint8], terminator: int) -> bytes:
     """The bytes of a table; brings the symbols into the order that the format has them in."""
-    longer = set((values[lengths > 2] & 0xFFFF).tolist())
-    extended = np.array([size == 2 and value in longer for value, size in zip(values.tolist(), lengths, strict=True)])
+    extended = np.isin(values, values[lengths > 2] & np.uint64(0xFFFF)) & (lengths == 2)
     order = np.lexsort((values, ~extended, (lengths.astype(np.int64) - 2) % 8))
     header = MAGIC << 32 | 1 << 24 | (int(extended.sum()) & 255) << 16 | terminator << 8 | len(values)
     body = values[order].astype("<u8").tobytes() + lengths[order].tobytes()

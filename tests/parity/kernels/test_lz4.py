@@ -12,7 +12,7 @@ from lancelet.errors import Corrupt, InvalidInput
 from lancelet.kernels.blocks import worst_lz4
 from lancelet.kernels.reference import lz4 as twin
 
-few = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Runs of short patterns, so that matches overlap themselves with every small offset.
 repeats = st.tuples(st.binary(min_size=1, max_size=20), st.integers(1, 90)).map(lambda pair: pair[0] * pair[1])
 blocks = st.lists(st.lists(st.one_of(st.binary(max_size=40), repeats), max_size=12).map(b"".join), max_size=8)

@@ -1,4 +1,7 @@
-"""LZ4 blocks by way of pyarrow: raw blocks, without frame, checksum or size."""
+"""LZ4 blocks by way of pyarrow: raw blocks, without frame, checksum or size.
+
+The library behind pyarrow lets a match at distance 0 pass, which the format forbids; the compiled kernel refuses it.
+"""
 
 from __future__ import annotations
 
