@@ -38,10 +38,20 @@ _BUCKET = "lancelet-test"
 # The account that every storage emulator has; public by design.
 _ACCOUNT = "devstoreaccount1"
 _ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+# moto looks whether an object exists and then writes it, as two steps: of racing conditional puts two may win, which S3
+# excludes. One change at a time makes it tell the truth. The pipe's end means that whoever started it is gone.
 _MOTO = """
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
 import moto.server
+one_at_a_time = threading.Lock()
+class Atomic(moto.server.DomainDispatcherApplication):
+    def __call__(self, environ, start_response):
+        if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+            return super().__call__(environ, start_response)
+        with one_at_a_time:
+            return super().__call__(environ, start_response)
+moto.server.DomainDispatcherApplication = Atomic
 moto.server.main(sys.argv[1:])
 """
 _AZURITE = """
