@@ -5,4 +5,4 @@
 
 def supports_x86_64_v3() -> bool:
     """Whether processor and system run code compiled for the x86-64-v3 level (AVX2, BMI2, FMA)."""
-    return lancelet_supports_v3() != 0  # noqa: F821
+    return lancelet_supports_v3() != 0
