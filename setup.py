@@ -42,7 +42,7 @@ def extensions() -> list[Extension]:
             [source.as_posix()],
             depends=[path.as_posix() for path in [source.with_suffix(".pxd")] if path.exists()],
             extra_compile_args=arguments if sys.platform == "win32" else GCC_ARGUMENTS + arguments,
-            extra_link_args=[] if sys.platform == "win32" else ["-g0"],
+            extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
         )
         for variant, arguments in variants.items()
         for source in sorted(SOURCES.glob("*.py"))
