@@ -7,12 +7,13 @@ import numpy.typing as npt
 
 from lancelet.encodings import bitpacking
 from lancelet.encodings.chunks import Ints, require
+from lancelet.encodings.encoded import Pieces
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Unsupported
 from lancelet.format import compressions as c
-from lancelet.kernels import bitpack, gather, level_runs
+from lancelet.kernels import bitpack, gather, level_runs, runs
 
-__all__ = ["Levels", "decode"]
+__all__ = ["Levels", "decode", "encode"]
 
 Levels = npt.NDArray[np.uint16]
 
@@ -36,3 +37,18 @@ def decode(encoding: c.Compression, data: Bytes, starts: Ints, sizes: Ints, coun
             level_runs.decode_rle_levels(data, starts, sizes, counts, out)
             return out
     raise Unsupported(f"encoding {type(encoding).__name__} of levels")
+
+
+def encode(levels: Levels, bounds: Ints) -> tuple[c.Compression, Pieces]:
+    """The levels between each two neighbouring bounds, all in the form that takes least: plain, packed, or runs."""
+    counts = np.diff(bounds)
+    width = max(1, int(levels.max()).bit_length())
+    plain = Pieces(levels.view(np.uint8), bounds[:-1] * 2, counts * 2)
+    packed_bytes = int(bitpacking.packed_sizes(counts, width, 16)[0].sum())
+    if 8 * len(counts) + 3 * runs.count_runs(plain.data, 2) < packed_bytes:
+        coded = Pieces(*level_runs.encode_rle_levels(levels, bounds))
+        if int(coded.sizes.sum()) < packed_bytes:
+            return c.Rle(c.Flat(16), c.Flat(8)), coded
+    if packed_bytes >= 2 * len(levels) or width == 16:
+        return c.Flat(16), plain
+    return c.OutOfLineBitpacking(16, c.Flat(width)), bitpacking.pack_out_of_line(levels, counts, width)

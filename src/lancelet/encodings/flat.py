@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lancelet.encodings.chunks import Chunks, Ints, join_bits, join_bytes, require
+from lancelet.encodings.encoded import EncodedChunks, bit_pieces, even_counts, even_pieces, values_per_chunk
 from lancelet.encodings.values import Fixed
 from lancelet.errors import Corrupt
+from lancelet.format.compressions import Flat
 from lancelet.kernels import gather
 
-__all__ = ["decode", "decode_at", "decode_block"]
+__all__ = ["decode", "decode_at", "decode_block", "encode"]
 
 
 def decode(bits: int, chunks: Chunks) -> Fixed:
@@ -40,6 +42,13 @@ def decode_block(bits: int, data: np.ndarray, count: int) -> Fixed:
     if len(data) < needed:
         raise Corrupt(f"flat buffer has {len(data):,} bytes, expected {needed:,} for {count:,} values of {bits} bits")
     return Fixed(bits, count, data[:needed])
+
+
+def encode(values: Fixed) -> EncodedChunks:
+    """The values as they are: nothing is copied."""
+    counts = even_counts(values.count, values_per_chunk(values.bits))
+    pieces = bit_pieces(values.data, counts) if values.bits == 1 else even_pieces(values.data, counts, values.bits // 8)
+    return EncodedChunks(Flat(values.bits), counts, (pieces,))
 
 
 def _width(bits: int) -> int:

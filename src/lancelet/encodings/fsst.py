@@ -7,12 +7,14 @@ import numpy as np
 from lancelet.encodings.chunks import Chunks
 from lancelet.encodings.values import Bytes, Variable
 from lancelet.encodings.variable import offset_type
-from lancelet.kernels import fsst
+from lancelet.kernels import fsst, fsst_encode
 
-__all__ = ["decode", "decode_chunks"]
+__all__ = ["decode", "decode_chunks", "encode"]
 
 # The longest symbol: no string grows by more.
 _GROWTH = 8
+# The byte of a symbol table whose lowest bit says that strings are encoded at all.
+_ENCODED_FLAG = 3
 
 
 def decode(symbol_table: bytes, packed: Variable) -> Variable:
@@ -34,10 +36,20 @@ def decode_chunks(symbol_table: bytes, offset_bits: int, chunks: Chunks) -> Vari
     offsets = np.empty(chunks.total + 1, offset_type(room))
     data = np.empty(room, np.uint8)
     counts = np.ascontiguousarray(chunks.counts)
-    size = fsst.decode_chunks(
-        _table(symbol_table), chunks.data, starts, sizes, counts, offset_bits // 8, offsets, data
-    )
+    size = fsst.decode_chunks(_table(symbol_table), chunks.data, starts, sizes, counts, offset_bits // 8, offsets, data)
     return Variable(chunks.total, offsets, data[:size])
+
+
+def encode(values: Variable) -> tuple[bytes, Variable] | None:
+    """A symbol table learned from the strings, and the strings in its codes; None if symbols would not help."""
+    table = fsst_encode.train(values.data, values.offsets)
+    if not table[_ENCODED_FLAG] & 1:
+        return None
+    room = 2 * int(values.offsets[-1] - values.offsets[0])
+    offsets = np.empty(values.count + 1, offset_type(room))
+    data = np.empty(room, np.uint8)
+    size = fsst_encode.encode(table, values.data, values.offsets, offsets, data)
+    return table, Variable(values.count, offsets, data[:size])
 
 
 def _table(symbol_table: bytes) -> Bytes:

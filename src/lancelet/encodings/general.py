@@ -10,14 +10,18 @@ import pyarrow as pa
 
 from lancelet.config import default_options
 from lancelet.encodings.chunks import Ints
+from lancelet.encodings.encoded import EncodedChunks, Pieces
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt
-from lancelet.format.compressions import Scheme
+from lancelet.format.compressions import BufferCompression, General, Scheme
 from lancelet.kernels import lz4
+from lancelet.kernels.blocks import worst_lz4
 
-__all__ = ["decompress", "decompress_many"]
+__all__ = ["compress", "compress_many", "decompress", "decompress_many", "encode"]
 
 _PREFIX = {Scheme.LZ4: 4, Scheme.ZSTD: 8}
+# zstd's own level where none is asked for.
+_ZSTD_LEVEL = 3
 # No LZ4 block grows by more than this; a larger declared size is a lie and would only waste memory.
 _LARGEST_LZ4_RATIO = 255
 
@@ -83,3 +87,42 @@ def _decompress_zstd(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, out_sta
         if len(piece) != length:
             raise Corrupt(f"compressed buffer {at} holds {len(piece):,} bytes, expected {length:,}")
         out[target : target + length] = np.frombuffer(piece, np.uint8)
+
+
+def encode(compression: BufferCompression, chunks: EncodedChunks) -> EncodedChunks:
+    """The chunks with the first buffer of each compressed."""
+    first, *others = chunks.buffers
+    packed = compress_many(compression, first)
+    return EncodedChunks(General(compression, chunks.encoding), chunks.counts, (packed, *others))
+
+
+def compress(compression: BufferCompression, data: Bytes) -> Bytes:
+    """One buffer, compressed, its size before it."""
+    one = Pieces(data, np.zeros(1, np.int64), np.array([len(data)], np.int64))
+    return compress_many(compression, one).data
+
+
+def compress_many(compression: BufferCompression, pieces: Pieces) -> Pieces:
+    """Many buffers, each compressed by itself."""
+    if compression.scheme is Scheme.ZSTD:
+        return _compress_zstd(compression.level, pieces)
+    count = len(pieces.sizes)
+    room = sum(map(worst_lz4, pieces.sizes.tolist())) + _PREFIX[Scheme.LZ4] * count
+    out, starts, sizes = np.empty(room, np.uint8), np.empty(count, np.int64), np.empty(count, np.int64)
+    size = lz4.compress_blocks(pieces.data, pieces.starts, pieces.sizes, out, starts, sizes, True)
+    return Pieces(out[:size], starts, sizes)
+
+
+def _compress_zstd(level: int | None, pieces: Pieces) -> Pieces:
+    wanted = _ZSTD_LEVEL if level is None else level
+    lowest, highest = pa.Codec.minimum_compression_level("zstd"), pa.Codec.maximum_compression_level("zstd")
+    # Level 0 is zstd's way to say: the usual one.
+    codec = pa.Codec("zstd", compression_level=min(max(wanted or _ZSTD_LEVEL, lowest), highest))
+    whole = pa.py_buffer(pieces.data)
+    parts: list[bytes] = []
+    sizes = np.empty(len(pieces.sizes), np.int64)
+    for at, (start, size) in enumerate(zip(pieces.starts.tolist(), pieces.sizes.tolist(), strict=True)):
+        frame = codec.compress(whole.slice(start, size), asbytes=True)
+        parts += (size.to_bytes(_PREFIX[Scheme.ZSTD], "little"), frame)
+        sizes[at] = _PREFIX[Scheme.ZSTD] + len(frame)
+    return Pieces(np.frombuffer(b"".join(parts), np.uint8), np.cumsum(sizes) - sizes, sizes)

@@ -12,7 +12,11 @@ from lancelet.encodings.values import Bytes, Values
 from lancelet.format.layouts import Layer, PageLayout
 from lancelet.format.versions import FileVersion
 
-__all__ = ["EncodedPage", "LeafPage"]
+__all__ = ["EncodedPage", "LeafPage", "TooManyLevels"]
+
+
+class TooManyLevels(Exception):
+    """A chunk of the page would need more levels than its header can count: the page must have fewer rows."""
 
 
 @dataclass(frozen=True, slots=True)

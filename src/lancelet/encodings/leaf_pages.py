@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.flatten import flatten
-from lancelet.encodings.leaf_page import EncodedPage, LeafPage
+from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
 from lancelet.encodings.shape import Shape, path_shape
 from lancelet.encodings.values import Bytes, Values, from_arrow
 from lancelet.format.layouts import Layer
@@ -19,10 +19,6 @@ from lancelet.format.versions import FileVersion
 from lancelet.kernels import ravel
 
 __all__ = ["LeafWriter", "TooManyLevels"]
-
-
-class TooManyLevels(Exception):  # noqa: N818 - never leaves this room
-    """A chunk of the page would need more levels than its header can count: the page must have fewer rows."""
 
 
 @dataclass(frozen=True, slots=True)

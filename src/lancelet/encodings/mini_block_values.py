@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from lancelet.encodings import bitpacking, byte_stream_split, flat, fsst, general, packed_struct, rle, variable
-from lancelet.encodings.chunks import Chunks, Ints, join_bits
-from lancelet.encodings.values import Fixed, FixedList, Values, Variable
+from lancelet.encodings import (
+    bitpacking,
+    byte_stream_split,
+    fixed_size_list,
+    flat,
+    fsst,
+    general,
+    packed_struct,
+    rle,
+    variable,
+)
+from lancelet.encodings.choose import Codec, best_codec, fixed_statistics, wants_split, wants_symbols
+from lancelet.encodings.chunks import Chunks, Ints
+from lancelet.encodings.encoded import EncodedChunks
+from lancelet.encodings.knobs import Knobs
+from lancelet.encodings.values import Fixed, FixedList, Packed, Values, Variable
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.format import compressions as c
 
-__all__ = ["decode", "decode_at", "has_direct_access"]
+__all__ = ["decode", "decode_at", "encode", "has_direct_access"]
 
 
 def decode(encoding: c.Compression, chunks: Chunks) -> Values:
@@ -31,7 +44,8 @@ def decode(encoding: c.Compression, chunks: Chunks) -> Values:
         case c.General(compression, inner):
             return decode(inner, _decompressed(compression.scheme, chunks))
         case c.FixedSizeList(dimension, inner, has_validity):
-            return _decode_list(dimension, inner, has_validity, chunks)
+            items, validity = fixed_size_list.split_validity(dimension, has_validity, chunks)
+            return FixedList(dimension, chunks.total, decode(inner, items), validity)
         case c.PackedStruct(bits_per_field, inner):
             return packed_struct.unpack(bits_per_field, _fixed(decode(inner, chunks)))
     raise Unsupported(f"encoding {type(encoding).__name__} in a mini-block")
@@ -76,15 +90,6 @@ def _decompressed(scheme: c.Scheme, chunks: Chunks) -> Chunks:
     return chunks.with_first(data, new_starts, new_sizes)
 
 
-def _decode_list(dimension: int, inner: c.Compression, has_validity: bool, chunks: Chunks) -> FixedList:
-    items = chunks.with_counts(chunks.counts * dimension)
-    validity = None
-    if has_validity:
-        validity = join_bits(items, 0)
-        items = items.without_first()
-    return FixedList(dimension, chunks.total, decode(inner, items), validity)
-
-
 def _strings(values: Values) -> Variable:
     if not isinstance(values, Variable):
         raise Corrupt(f"FSST over {type(values).__name__.lower()} values, expected strings")
@@ -95,3 +100,60 @@ def _fixed(values: Values) -> Fixed:
     if not isinstance(values, Fixed):
         raise Corrupt(f"packed struct over {type(values).__name__.lower()} values, expected fixed width")
     return Fixed(values.bits, values.count, np.ascontiguousarray(values.data))
+
+
+def encode(values: Values, knobs: Knobs, *, text: bool = False, offset_bits: int = 32) -> EncodedChunks:
+    """The values cut into chunks, in the form that suits them and the user. ``text`` says that strings are words."""
+    match values:
+        case Fixed():
+            return _encode_fixed(values, knobs)
+        case Variable():
+            return _encode_variable(values, knobs, text, offset_bits)
+        case FixedList():
+            return fixed_size_list.encode(values)
+        case Packed():
+            bits_per_field, rows = packed_struct.pack(values)
+            chunks = flat.encode(rows)
+            return chunks.with_encoding(c.PackedStruct(bits_per_field, chunks.encoding))
+
+
+def _encode_fixed(values: Fixed, knobs: Knobs) -> EncodedChunks:
+    if knobs.compression == "none":
+        return flat.encode(values)
+    match best_codec(fixed_statistics(values), values.count, knobs):
+        case Codec.RUNS:
+            chunks = rle.encode(values)
+        case Codec.PACKED:
+            chunks = bitpacking.encode_inline(values)
+        case _:
+            chunks = flat.encode(values)
+    compression = _compression(knobs)
+    if compression is None:
+        return chunks
+    forms = [chunks, general.encode(compression, chunks)]
+    if wants_split(values, knobs):
+        forms.append(general.encode(compression, byte_stream_split.encode(values)))
+    return min(forms, key=_size)
+
+
+def _encode_variable(values: Variable, knobs: Knobs, text: bool, offset_bits: int) -> EncodedChunks:
+    if wants_symbols(values, text=text, offset_bits=offset_bits, knobs=knobs):
+        coded = fsst.encode(values)
+        plain_bytes = len(values.data)
+        if coded is not None and len(coded[1].data) + len(coded[0]) < plain_bytes:
+            chunks = variable.encode(coded[1], offset_bits, knobs.chunk_bytes)
+            return chunks.with_encoding(c.Fsst(coded[0], chunks.encoding))
+    chunks = variable.encode(values, offset_bits, knobs.chunk_bytes)
+    compression = _compression(knobs)
+    if compression is None:
+        return chunks
+    return min(chunks, general.encode(compression, chunks), key=_size)
+
+
+def _size(chunks: EncodedChunks) -> int:
+    return chunks.padded_size
+
+
+def _compression(knobs: Knobs) -> c.BufferCompression | None:
+    scheme = {"lz4": c.Scheme.LZ4, "zstd": c.Scheme.ZSTD}.get(knobs.compression or "")
+    return None if scheme is None else c.BufferCompression(scheme, knobs.compression_level)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lancelet.encodings.values import Fixed, Packed
-from lancelet.errors import Corrupt
+from lancelet.errors import Corrupt, Unsupported
 
-__all__ = ["unpack"]
+__all__ = ["pack", "unpack"]
 
 
 def unpack(bits_per_field: tuple[int, ...], rows: Fixed) -> Packed:
@@ -21,3 +21,20 @@ def unpack(bits_per_field: tuple[int, ...], rows: Fixed) -> Packed:
         children.append(Fixed(bits, rows.count, np.ascontiguousarray(table[:, at : at + width]).reshape(-1)))
         at += width
     return Packed(rows.count, tuple(children))
+
+
+def pack(rows: Packed) -> tuple[tuple[int, ...], Fixed]:
+    """Each row's fields side by side, and the width of each field."""
+    fields = []
+    for child in rows.children:
+        if not isinstance(child, Fixed) or child.bits % 8:
+            raise Unsupported("packed structs of mini-blocks hold fields of whole bytes only, and no booleans")
+        fields.append(child)
+    bits = tuple(field.bits for field in fields)
+    table = np.empty((rows.count, sum(bits) // 8), np.uint8)
+    at = 0
+    for field in fields:
+        width = field.bits // 8
+        table[:, at : at + width] = field.data.reshape(rows.count, width)
+        at += width
+    return bits, Fixed(sum(bits), rows.count, table.reshape(-1))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from lancelet.encodings.chunks import Chunks, Ints
+from lancelet.encodings.encoded import EncodedChunks, Pieces
 from lancelet.encodings.values import Bytes, Variable
 from lancelet.errors import Corrupt
-from lancelet.kernels import gather
+from lancelet.format import compressions as c
+from lancelet.kernels import chunking
+from lancelet.kernels import variable as kernel
 
-__all__ = ["decode", "decode_at", "decode_block"]
+__all__ = ["decode", "decode_at", "decode_block", "encode", "encode_block", "offset_type"]
 
 
 def decode(offset_bits: int, chunks: Chunks) -> Variable:
@@ -19,10 +22,10 @@ def decode(offset_bits: int, chunks: Chunks) -> Variable:
     """
     starts, sizes = chunks.buffer(0)
     counts = np.ascontiguousarray(chunks.counts)
-    size = gather.variable_size(chunks.data, starts, sizes, counts, offset_bits)
+    size = int(kernel.variable_sizes(chunks.data, starts, sizes, counts, offset_bits).sum())
     offsets = np.empty(chunks.total + 1, offset_type(size))
     data = np.empty(size, np.uint8)
-    gather.variable_chunks(chunks.data, starts, sizes, counts, offset_bits, offsets, data)
+    kernel.variable_chunks(chunks.data, starts, sizes, counts, offset_bits, offsets, data)
     return Variable(chunks.total, offsets, data)
 
 
@@ -30,7 +33,7 @@ def decode_at(offset_bits: int, chunks: Chunks, blocks: Ints, indices: Ints) -> 
     """Single strings."""
     starts, sizes = chunks.buffer(0)
     counts = np.ascontiguousarray(chunks.counts)
-    offsets, data = gather.variable_at(chunks.data, starts, sizes, counts, offset_bits, blocks, indices)
+    offsets, data = kernel.variable_at(chunks.data, starts, sizes, counts, offset_bits, blocks, indices)
     return Variable(len(indices), offsets, data)
 
 
@@ -54,6 +57,22 @@ def decode_block(data: Bytes, count: int) -> Variable:
     if offsets[0] != 0 or np.any(np.diff(offsets) < 0) or offsets[-1] > len(body):
         raise Corrupt(f"string block has offsets outside its {len(body):,} bytes")
     return Variable(count, offsets, body)
+
+
+def encode(values: Variable, offset_bits: int, target_bytes: int) -> EncodedChunks:
+    """Chunks of about ``target_bytes``; longer strings make shorter chunks."""
+    counts = chunking.variable_chunks(values.offsets, target_bytes, offset_bits // 8)
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    pieces = Pieces(*kernel.split_variable(values.offsets, values.data, bounds, offset_bits))
+    return EncodedChunks(c.Variable(c.Flat(offset_bits)), counts, (pieces,))
+
+
+def encode_block(values: Variable, offset_bits: int) -> Bytes:
+    """One buffer of strings, as :func:`decode_block` reads it."""
+    word = np.dtype(f"u{offset_bits // 8}")
+    offsets = values.offsets.astype(word)
+    head = np.array([offset_bits, word.itemsize * (2 + len(offsets))], word)
+    return np.concatenate([head.view(np.uint8), offsets.view(np.uint8), values.data[: int(offsets[-1])]])
 
 
 def offset_type(size: int) -> type[np.signedinteger]:

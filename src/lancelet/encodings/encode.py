@@ -1,0 +1,59 @@
+"""Encoding a page: the choice between the layouts of 2.1 and 2.2.
+
+Constant where all items are equal or null; full-zip where values are wide; mini-blocks for everything else.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from lancelet.encodings import constant_write, dictionary, full_zip_write, mini_block_values
+from lancelet.encodings.choose import is_narrow
+from lancelet.encodings.knobs import Knobs, parse_knobs
+from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
+from lancelet.encodings.mini_block_write import assemble
+from lancelet.encodings.values import Fixed, FixedList, Packed, Values
+from lancelet.errors import Unsupported
+
+__all__ = ["encode_page"]
+
+
+def encode_page(page: LeafPage) -> EncodedPage:
+    """The page in the layout that suits it. TooManyLevels if it must be cut before any can hold it."""
+    constant = constant_write.encode(page)
+    if constant is not None:
+        return constant
+    values = page.values
+    if values is None:
+        raise Unsupported(f"values of type {page.kind} in a page that is not constant")
+    knobs = parse_knobs(page.metadata, compressible=not isinstance(values, FixedList | Packed))
+    if isinstance(values, Packed) and not all(isinstance(child, Fixed) for child in values.children):
+        return full_zip_write.encode(page, knobs)
+    try:
+        return _mini_block(page, values, knobs) or full_zip_write.encode(page, knobs)
+    except TooManyLevels:
+        if page.num_rows > 1 or page.dictionary is not None:
+            raise
+        # One row cannot be cut; full-zip counts levels one by one.
+        return full_zip_write.encode(page, knobs)
+
+
+def _mini_block(page: LeafPage, values: Values, knobs: Knobs) -> EncodedPage | None:
+    """The page in mini-blocks; None if its values are too wide for them."""
+    if page.dictionary is not None:
+        stored = dictionary.encode(page.dictionary, _offset_bits(page.kind.value_type), knobs)
+        return assemble(page, mini_block_values.encode(values, knobs), stored)
+    offset_bits = _offset_bits(page.kind)
+    indexed = dictionary.index(values, offset_bits, knobs)
+    if indexed is not None:
+        stored = dictionary.encode(indexed.items, offset_bits, knobs)
+        return assemble(page, mini_block_values.encode(indexed.indices, knobs), stored)
+    if not isinstance(values, Packed) and not is_narrow(values, knobs):
+        return None
+    text = pat.is_string(page.kind) or pat.is_large_string(page.kind)
+    return assemble(page, mini_block_values.encode(values, knobs, text=text, offset_bits=offset_bits))
+
+
+def _offset_bits(kind: pa.DataType) -> int:
+    return 64 if pat.is_large_string(kind) or pat.is_large_binary(kind) else 32
