@@ -69,8 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Do with one request what was decided for it."""
         self.proxy.requests.append((self.command, self.path))
         fault = self.proxy.decide(self.command, self.path) if self.proxy.decide else "none"
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if fault == "refused":
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if fault == "refused" or len(body) < length:
+            # A client that gave up in the middle must not leave the server waiting for the rest.
             self.close_connection = True
             return
         if fault == "unavailable":
