@@ -167,9 +167,18 @@ def _clean_fixed_size_list(array: pa.Array, shown: pa.Array) -> pa.Array:
     if isinstance(items, pa.ExtensionArray):
         items = items.storage
     if pat.is_fixed_size_list(items.type):
-        return pa.FixedSizeListArray.from_arrays(_clean_fixed_size_list(items, keep), type=_plain_list(array.type))
+        return pa.FixedSizeListArray.from_arrays(_clean_inner_list(items, keep), type=_plain_list(array.type))
     zeroed = pc.if_else(keep, items, _zero(items.type))
     return pa.FixedSizeListArray.from_arrays(zeroed, type=_plain_list(array.type))
+
+
+def _clean_inner_list(array: pa.Array, keep: pa.Array) -> pa.Array:
+    """Lists that are items themselves: their own nulls are values of the list around them and stay."""
+    if not array.null_count:
+        return _clean_fixed_size_list(array, keep)
+    cleaned = _clean_fixed_size_list(array, pc.and_(keep, array.is_valid()))
+    mask = pc.and_(keep, array.is_null())
+    return pa.FixedSizeListArray.from_arrays(cleaned.values, type=cleaned.type, mask=mask)
 
 
 def _plain_list(kind: pa.DataType) -> pa.DataType:

@@ -101,10 +101,10 @@ class FileWriter:
         return describe_page(page.layout, buffers=buffers, length=page.length, priority=first_row)
 
     def _put(self, data: Bytes | bytes) -> Range:
-        """Write one buffer at the next multiple of the alignment; an empty one takes no room."""
+        """Write one buffer at the next multiple of the alignment."""
         size = len(data)
-        if size:
-            self._output.write(bytes(-self._output.position % ALIGNMENT))
+        # Readers want even the place of nothing aligned.
+        self._output.write(bytes(-self._output.position % ALIGNMENT))
         place = (self._output.position, size)
         if size:
             self._output.write(memoryview(data))
