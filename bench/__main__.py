@@ -34,8 +34,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.child:
         family, name, contender, repetition = options.child
-        known = {case.name: case for case in import_module(f"bench.{family}").cases()}
-        fresh.child(known[name], contender, int(repetition))
+        case = next(case for case in import_module(f"bench.{family}").cases() if case.name == name)
+        fresh.child(case, contender, int(repetition))
         return
     for family, cases in families():
         results = []

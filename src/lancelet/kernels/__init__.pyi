@@ -13,9 +13,12 @@ from lancelet.kernels.reference import level_runs as level_runs
 from lancelet.kernels.reference import levels as levels
 from lancelet.kernels.reference import lz4 as lz4
 from lancelet.kernels.reference import miniblock as miniblock
+from lancelet.kernels.reference import packed_rows as packed_rows
 from lancelet.kernels.reference import ravel as ravel
 from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
+from lancelet.kernels.reference import variable as variable
+from lancelet.kernels.reference import zipped as zipped
 
 #: The variant in use: "x86-64-v3", "x86-64", "native" or "reference".
 active: str
