@@ -257,8 +257,8 @@ def test_structure_that_is_not_normalised_is_refused(kernels: Kernels, layers: l
 
 def test_rows_start_at_the_highest_repetition_level(kernels: Kernels) -> None:
     rep = np.array([2, 0, 1, 2, 2, 0], u16)
-    assert kernels["levels"].row_starts(rep, 2).tolist() == [0, 3, 4]
-    assert kernels["levels"].row_starts(rep[:0], 2).tolist() == []
+    assert kernels["level_index"].row_starts(rep, 2).tolist() == [0, 3, 4]
+    assert kernels["level_index"].row_starts(rep[:0], 2).tolist() == []
 
 
 def cuts_of(length: int) -> st.SearchStrategy[set[int]]:
@@ -283,12 +283,12 @@ def test_chunks_of_levels_end_with_their_last_value(levels: list[int], data: st.
     if len(counts):
         expected.append(len(definition))
     for variant in VARIANTS:
-        assert load(variant)["levels"].level_bounds(definition, 1, counts).tolist() == expected
+        assert load(variant)["level_index"].level_bounds(definition, 1, counts).tolist() == expected
 
 
 def test_chunks_that_hold_other_numbers_of_values_are_refused(kernels: Kernels) -> None:
     with pytest.raises(InvalidInput):
-        kernels["levels"].level_bounds(np.array([0, 2, 0], u16), 1, np.array([1, 2]))
+        kernels["level_index"].level_bounds(np.array([0, 2, 0], u16), 1, np.array([1, 2]))
 
 
 @given(rest=st.lists(st.integers(0, 2), max_size=40), data=st.data())
@@ -303,6 +303,56 @@ def test_repetition_index_counts_rows_that_end_and_levels_left_over(rest: list[i
         begun = [i for i in range(first, end) if rep[i] == 2]
         expected.append([rows, end - (begun[-1] if begun else first) if open_ else 0])
     for variant in VARIANTS:
-        index = load(variant)["levels"].repetition_index(rep, bounds, 2)
+        index = load(variant)["level_index"].repetition_index(rep, bounds, 2)
         assert index.dtype == np.uint64
         assert index.tolist() == expected
+
+
+@given(
+    levels=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 254, 255, 256, 600])), max_size=8),
+    data=st.data(),
+)
+def test_run_lengths_of_chunks_come_back_and_are_the_same_in_all_variants(
+    levels: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    flat = np.repeat(np.array([v for v, _ in levels], u16), [n for _, n in levels])
+    bounds = np.array([0, *sorted(data.draw(cuts_of(len(flat)))), len(flat)], np.int64)
+    seen = set()
+    for variant in VARIANTS:
+        runs = load(variant)["level_runs"]
+        encoded, starts, sizes = runs.encode_rle_levels(flat, bounds)
+        out = np.full(len(flat), 9, u16)
+        runs.decode_rle_levels(encoded, starts, sizes, np.diff(bounds), out)
+        assert out.tolist() == flat.tolist()
+        seen.add((encoded.tobytes(), sizes.tobytes()))
+    assert len(seen) == 1
+
+
+def test_run_lengths_are_laid_out_as_the_reference_implementation_does(kernels: Kernels) -> None:
+    data, _, _ = kernels["level_runs"].encode_rle_levels(np.ones(1366, u16), np.array([0, 1366]))
+    assert data.tobytes().hex() == "0c00000000000000" + "0100" * 6 + "ff" * 5 + "5b"
+
+
+@settings(max_examples=200)
+@given(
+    at=st.integers(0, 13),
+    byte=st.integers(0, 255),
+    start=st.integers(-3, 16),
+    size=st.integers(-3, 16),
+    count=st.integers(-2, 6),
+)
+def test_damaged_run_lengths_are_read_or_refused_alike(at: int, byte: int, start: int, size: int, count: int) -> None:
+    data = np.array([4, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1, 0, 3, 1], np.uint8)
+    data[at] = byte
+    outcomes = []
+    for variant in VARIANTS:
+        out = np.zeros(max(count, 0), u16)
+        try:
+            load(variant)["level_runs"].decode_rle_levels(
+                data, np.array([start]), np.array([size]), np.array([count]), out
+            )
+        except Corrupt as error:
+            outcomes.append(str(error))
+        else:
+            outcomes.append(str(out.tolist()))
+    assert len(set(outcomes)) == 1
