@@ -78,7 +78,7 @@ def index_ranges(page: StoredPage, rows: Rows) -> list[Range]:
         case ConstantLayout():
             return list(page.buffers)
         case FullZipLayout():
-            return full_zip.index_ranges(page.layout, page.buffers, page.rows, _items(page, rows))
+            return full_zip.index_ranges(page.layout, page.buffers, page.rows * page.scale, _items(page, rows))
     raise Unsupported(f"page layout {type(page.layout).__name__}")
 
 
@@ -97,7 +97,7 @@ def load_index(page: StoredPage, rows: Rows, buffers: Sequence[Bytes]) -> PageIn
                 raise Corrupt(f"page's levels begin {len(array):,} rows, expected {page.rows:,}")
             return array
         case FullZipLayout():
-            return full_zip.load_index(page.layout, page.rows, _items(page, rows), buffers)
+            return full_zip.load_index(page.layout, page.buffers, page.rows * page.scale, _items(page, rows), buffers)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
 
 
