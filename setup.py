@@ -87,7 +87,7 @@ class BuildKernels(build_ext):
 
     def _translate(self, ext: Extension) -> Path:
         """The C code of an extension, made anew where its source changed."""
-        source = Path(ext.sources[0])
+        source = Path(next(iter(ext.sources)))
         # The copy sits in folders that spell its module's name, so that Cython finds a .pxd beside it.
         folder = Path("build", "kernels", *ext.name.split(".")[:-1])
         folder.mkdir(parents=True, exist_ok=True)
