@@ -13,7 +13,7 @@ from lancelet.encodings.bitpacking import BLOCK
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.knobs import Knobs
 from lancelet.encodings.values import Fixed, FixedList, Packed, Values, Variable
-from lancelet.kernels import bitpack
+from lancelet.kernels import bitpack, runs
 
 __all__ = [
     "Codec",
@@ -22,7 +22,7 @@ __all__ = [
     "best_codec",
     "dictionary_limits",
     "fixed_statistics",
-    "index_bits",
+    "index_bytes",
     "is_narrow",
     "sample_bounds",
     "sample_refuses",
@@ -53,11 +53,13 @@ class Codec(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FixedStatistics:
-    """What values of one width would take in each form; None for a form that cannot be smaller than the plain one."""
+    """What values of one width would take in each form; None for a form that cannot be smaller than the others."""
 
+    count: int
     plain_bytes: int
     packed_bytes: int | None = None
     run_bytes: int | None = None
+    #: Runs of equal values, however long.
     runs: int = 0
 
     @property
@@ -67,29 +69,33 @@ class FixedStatistics:
 
 
 def fixed_statistics(values: Fixed) -> FixedStatistics:
-    """Look at all values twice: at their widths, and at their runs if there might be some."""
+    """Look at all values twice: at their widths, and at their runs."""
     plain = (values.count * values.bits + 7) // 8
-    if values.bits not in _WORDS:
-        return FixedStatistics(plain)
+    if values.bits not in (*_WORDS, 128):
+        return FixedStatistics(values.count, plain, runs=values.count)
     item = values.bits // 8
+    found = runs.count_runs(values.data, item)
+    if values.bits == 128:
+        return FixedStatistics(values.count, plain, runs=found)
     widths = bitpack.block_widths(values.words())
-    packed: int | None = int(widths.sum(dtype=np.int64)) * BLOCK // 8 + len(widths) * item
-    if packed is not None and packed >= plain:
-        packed = None
-    run_bytes = rle.stored_bytes(values, min(plain, packed or plain))
-    return FixedStatistics(plain, packed, run_bytes, 0 if run_bytes is None else run_bytes // (item + 1))
+    packed = int(widths.sum(dtype=np.int64)) * BLOCK // 8 + len(widths) * item
+    # Runs are cut at the ends of chunks and after 255 values: there can only be more.
+    run_bytes = rle.stored_bytes(values) if found * (item + 1) <= min(plain, packed) else plain
+    return FixedStatistics(
+        values.count, plain, packed if packed < plain else None, run_bytes if run_bytes < plain else None, found
+    )
 
 
-def best_codec(statistics: FixedStatistics, count: int, knobs: Knobs) -> Codec:
+def best_codec(statistics: FixedStatistics, knobs: Knobs) -> Codec:
     """The form that takes least; run lengths only below the user's threshold.
 
-    >>> best_codec(FixedStatistics(8000, packed_bytes=1000, run_bytes=1000), 1000, Knobs())
+    >>> best_codec(FixedStatistics(1000, 8000, packed_bytes=1000, run_bytes=1000), Knobs())
     <Codec.RUNS: 'runs'>
     """
     if knobs.compression == "none":
         return Codec.FLAT
     packed = statistics.packed_bytes
-    few = knobs.rle_threshold is None or statistics.runs < count * knobs.rle_threshold
+    few = knobs.rle_threshold is None or statistics.runs < statistics.count * knobs.rle_threshold
     if few and statistics.run_bytes is not None and (packed is None or statistics.run_bytes <= packed):
         return Codec.RUNS
     return Codec.FLAT if packed is None else Codec.PACKED
@@ -180,10 +186,11 @@ def sample_refuses(distinct: int, sampled: int, count: int, limits: DictionaryLi
     return part >= _MOSTLY_DISTINCT or math.ceil(part * count) > limits.items
 
 
-def index_bits(items: int) -> int:
-    """Bits of an index into so many items.
+def index_bytes(count: int, runs: int, items: int) -> int:
+    """About what ``count`` indices into ``items`` take, packed or as so many runs.
 
-    >>> index_bits(1), index_bits(256), index_bits(257)
-    (0, 8, 9)
+    >>> index_bytes(8000, 8000, 256), index_bytes(8000, 10, 256)
+    (8000, 20)
     """
-    return max(items - 1, 0).bit_length()
+    width = 1 if items <= 1 << 8 else 2 if items <= 1 << 16 else 4
+    return min(count * max(items - 1, 0).bit_length() // 8, runs * (width + 1))

@@ -10,9 +10,9 @@ import pyarrow as pa
 from lancelet.encodings import block
 from lancelet.encodings.choose import (
     DictionaryLimits,
+    FixedStatistics,
     dictionary_limits,
-    fixed_statistics,
-    index_bits,
+    index_bytes,
     sample_bounds,
     sample_refuses,
 )
@@ -26,6 +26,8 @@ __all__ = ["Indexed", "StoredDictionary", "encode", "index"]
 _SCHEMES = {"lz4": Scheme.LZ4, "zstd": Scheme.ZSTD}
 # Indices of these widths can be looked up.
 _INDEX_TYPES = (np.uint8, np.uint16, np.uint32)
+# Runs of at least this many values, on the average, are hashed once each.
+_WORTH_RUNS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,16 @@ def encode(items: Values, offset_bits: int, knobs: Knobs) -> StoredDictionary:
     return StoredDictionary(*block.encode(items, offset_bits, compression), items.count)
 
 
-def index(values: Values, offset_bits: int, knobs: Knobs) -> Indexed | None:
+def index(values: Values, offset_bits: int, knobs: Knobs, statistics: FixedStatistics | None) -> Indexed | None:
     """The values as indices if that takes less room than any other form, else None.
 
-    A sample speaks first: most columns that have no use for a dictionary are told by it.
+    A sample speaks first: most columns that have no use for a dictionary are told by it. ``statistics`` belong to
+    values of fixed width.
     """
     array = _hashable(values)
     if array is None:
         return None
-    raw = _raw_bytes(values, offset_bits)
-    limits = dictionary_limits(values.count, raw, knobs)
+    limits = dictionary_limits(values.count, _raw_bytes(values, offset_bits), knobs)
     if limits is None:
         return None
     bounds = sample_bounds(values.count)
@@ -72,27 +74,49 @@ def index(values: Values, offset_bits: int, knobs: Knobs) -> Indexed | None:
         if sample_refuses(seen, len(sample), values.count, limits):
             return None
     best = limits.total_bytes
-    if isinstance(values, Fixed):
-        best = min(best, _least_bytes(values))
-        if _index_bytes(values, seen) >= best:
+    if statistics is not None:
+        plain = knobs.compression == "none" or knobs.structure == "fullzip"
+        best = min(best, statistics.plain_bytes if plain else statistics.least_bytes)
+        if index_bytes(values.count, statistics.runs, seen) + seen >= best:
             return None
-    return _build(array, values, offset_bits, limits, best)
+    return _build(array, values, offset_bits, limits, best, statistics)
 
 
-def _build(array: pa.Array, values: Values, offset_bits: int, limits: DictionaryLimits, best: int) -> Indexed | None:
-    encoded = array.dictionary_encode()
-    items = from_arrow(encoded.dictionary)
-    if isinstance(values, Fixed) and isinstance(items, Fixed):
-        items = Fixed(values.bits, items.count, items.data)
+def _build(
+    array: pa.Array,
+    values: Values,
+    offset_bits: int,
+    limits: DictionaryLimits,
+    best: int,
+    statistics: FixedStatistics | None,
+) -> Indexed | None:
+    positions, items = _distinct(array, values, statistics)
     item_bytes = len(items.data) if isinstance(items, Variable) else 0
     if items.count > limits.items or (limits.item_bytes is not None and item_bytes > limits.item_bytes):
         return None
-    positions = np.frombuffer(encoded.indices.buffers()[1], np.int32, values.count)
     kind = next(kind for kind in _INDEX_TYPES if items.count - 1 <= np.iinfo(kind).max)
     indices = Fixed(8 * np.dtype(kind).itemsize, values.count, positions.astype(kind).view(np.uint8))
-    if _raw_bytes(items, offset_bits) + _index_bytes(indices, items.count) >= best:
+    found = statistics.runs if statistics is not None else runs.count_runs(indices.data, indices.bits // 8)
+    if _item_bytes(items, offset_bits) + index_bytes(values.count, found, items.count) >= best:
         return None
     return Indexed(indices, items)
+
+
+def _distinct(array: pa.Array, values: Values, statistics: FixedStatistics | None) -> tuple[np.ndarray, Values]:
+    """Each value's place among the distinct ones, and these. Where values repeat in runs, one of each run is hashed."""
+    if not isinstance(values, Fixed) or statistics is None:
+        encoded = array.dictionary_encode()
+        return np.frombuffer(encoded.indices.buffers()[1], np.int32, values.count), from_arrow(encoded.dictionary)
+    width, lengths = values.bits // 8, None
+    if statistics.runs * _WORTH_RUNS <= values.count:
+        heads, lengths, _ = runs.find_runs(values.data, width, np.array([0, values.count]))
+        array = pa.Array.from_buffers(array.type, len(lengths), [None, pa.py_buffer(heads)])
+    encoded = array.dictionary_encode()
+    positions = np.frombuffer(encoded.indices.buffers()[1], np.int32, len(array))
+    items = np.frombuffer(encoded.dictionary.buffers()[1], np.uint8, len(encoded.dictionary) * width)
+    if lengths is not None:
+        positions = np.repeat(positions, lengths)
+    return positions, Fixed(values.bits, len(encoded.dictionary), items)
 
 
 def _hashable(values: Values) -> pa.Array | None:
@@ -117,14 +141,8 @@ def _raw_bytes(values: Values, offset_bits: int) -> int:
     return 0
 
 
-def _least_bytes(values: Fixed) -> int:
-    return fixed_statistics(values).least_bytes
-
-
-def _index_bytes(values: Fixed, items: int) -> int:
-    """About what indices take, packed or as runs; ``values`` has the same runs as they."""
-    packed = values.count * index_bits(items) // 8
-    width = 1 if items <= 1 << 8 else 2 if items <= 1 << 16 else 4
-    if values.bits not in (8, 16, 32, 64, 128):
-        return packed
-    return min(packed, runs.count_runs(values.data, values.bits // 8) * (width + 1))
+def _item_bytes(items: Values, offset_bits: int) -> int:
+    """About what the dictionary itself takes: integers are packed there too."""
+    if isinstance(items, Fixed) and items.bits == 64 and items.count:
+        return items.count * int(items.words().max()).bit_length() // 8
+    return _raw_bytes(items, offset_bits)

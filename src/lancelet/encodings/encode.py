@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from lancelet.encodings import constant_write, dictionary, full_zip_write, mini_block_values
-from lancelet.encodings.choose import is_narrow
+from lancelet.encodings.choose import fixed_statistics, is_narrow
 from lancelet.encodings.knobs import Knobs, parse_knobs
 from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
 from lancelet.encodings.mini_block_write import assemble
@@ -45,14 +45,16 @@ def _mini_block(page: LeafPage, values: Values, knobs: Knobs) -> EncodedPage | N
         stored = dictionary.encode(page.dictionary, _offset_bits(page.kind.value_type), knobs)
         return assemble(page, mini_block_values.encode(values, knobs), stored)
     offset_bits = _offset_bits(page.kind)
-    indexed = dictionary.index(values, offset_bits, knobs)
+    statistics = fixed_statistics(values) if isinstance(values, Fixed) else None
+    indexed = dictionary.index(values, offset_bits, knobs, statistics)
     if indexed is not None:
         stored = dictionary.encode(indexed.items, offset_bits, knobs)
         return assemble(page, mini_block_values.encode(indexed.indices, knobs), stored)
     if not isinstance(values, Packed) and not is_narrow(values, knobs):
         return None
     text = pat.is_string(page.kind) or pat.is_large_string(page.kind)
-    return assemble(page, mini_block_values.encode(values, knobs, text=text, offset_bits=offset_bits))
+    chunks = mini_block_values.encode(values, knobs, text=text, offset_bits=offset_bits, statistics=statistics)
+    return assemble(page, chunks)
 
 
 def _offset_bits(kind: pa.DataType) -> int:

@@ -15,7 +15,7 @@ from lancelet.encodings import (
     rle,
     variable,
 )
-from lancelet.encodings.choose import Codec, best_codec, fixed_statistics, wants_split, wants_symbols
+from lancelet.encodings.choose import Codec, FixedStatistics, best_codec, fixed_statistics, wants_split, wants_symbols
 from lancelet.encodings.chunks import Chunks, Ints
 from lancelet.encodings.encoded import EncodedChunks
 from lancelet.encodings.knobs import Knobs
@@ -102,11 +102,21 @@ def _fixed(values: Values) -> Fixed:
     return Fixed(values.bits, values.count, np.ascontiguousarray(values.data))
 
 
-def encode(values: Values, knobs: Knobs, *, text: bool = False, offset_bits: int = 32) -> EncodedChunks:
-    """The values cut into chunks, in the form that suits them and the user. ``text`` says that strings are words."""
+def encode(
+    values: Values,
+    knobs: Knobs,
+    *,
+    text: bool = False,
+    offset_bits: int = 32,
+    statistics: FixedStatistics | None = None,
+) -> EncodedChunks:
+    """The values cut into chunks, in the form that suits them and the user.
+
+    ``text`` says that strings are words; ``statistics`` may be given where they are known already.
+    """
     match values:
         case Fixed():
-            return _encode_fixed(values, knobs)
+            return _encode_fixed(values, knobs, statistics)
         case Variable():
             return _encode_variable(values, knobs, text, offset_bits)
         case FixedList():
@@ -117,10 +127,10 @@ def encode(values: Values, knobs: Knobs, *, text: bool = False, offset_bits: int
             return chunks.with_encoding(c.PackedStruct(bits_per_field, chunks.encoding))
 
 
-def _encode_fixed(values: Fixed, knobs: Knobs) -> EncodedChunks:
+def _encode_fixed(values: Fixed, knobs: Knobs, statistics: FixedStatistics | None) -> EncodedChunks:
     if knobs.compression == "none":
         return flat.encode(values)
-    match best_codec(fixed_statistics(values), values.count, knobs):
+    match best_codec(statistics or fixed_statistics(values), knobs):
         case Codec.RUNS:
             chunks = rle.encode(values)
         case Codec.PACKED:

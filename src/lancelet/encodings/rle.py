@@ -31,11 +31,9 @@ def decode_at(bits: int, chunks: Chunks, blocks: Ints, indices: Ints) -> Fixed:
     return Fixed(bits, len(indices), out)
 
 
-def stored_bytes(values: Fixed, limit: int) -> int | None:
-    """Bytes of the runs of all chunks; None where it can be seen early that they come to ``limit`` or more."""
+def stored_bytes(values: Fixed) -> int:
+    """Bytes of the runs of all chunks."""
     width = values.bits // 8
-    if runs.count_runs(values.data, width) * (width + 1) >= limit:
-        return None
     _, lengths, _ = runs.find_runs(values.data, width, _bounds(even_counts(values.count, MOST_VALUES)))
     return len(lengths) * (width + 1)
 
