@@ -140,6 +140,9 @@ def test_reads_and_puts_outlast_faults(fault: Fault, proxy: FaultyProxy, s3_serv
     ):
         proxy.fail_next(2, fault, "GET")
         assert ask()
+    proxy.fail_next(2, fault, "POST")
+    store.delete(["a", "missing"])
+    assert list(store.list_from("")) == []
 
 
 @pytest.mark.parametrize("fault", ["unavailable", "refused", "answer lost"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -18,6 +17,7 @@ from lancelet.storage.remote_engine import Client, in_parallel
 from lancelet.storage.remote_errors import CutShort, RangeRefused, translated
 from lancelet.storage.remote_location import just_below, parse_location, whole_names
 from lancelet.storage.remote_options import resolve_settings
+from lancelet.storage.remote_patience import Patience
 from lancelet.storage.remote_profile import with_profile
 from lancelet.storage.remote_writer import PART_BYTES, PARTS_IN_FLIGHT, RemoteWriter
 from lancelet.storage.store import Data, Entry, Range, Writer, as_bytes
@@ -155,8 +155,7 @@ class RemoteStore:
         transaction's id in them, are therefore never reported as somebody else's.
         """
         self._target("put_if_absent", path)
-        view, began = as_bytes(data), time.monotonic()
-        delays = self._options.retries.delays()
+        view, patience = as_bytes(data), Patience(self._options.retries)
         unsure = False
         while True:
             try:
@@ -166,13 +165,8 @@ class RemoteStore:
                     return None
                 raise
             except Storage as error:
-                delay = next(delays, None)
-                late = time.monotonic() - began > self._options.retries.deadline
-                if not error.retryable or delay is None or late:
-                    raise
-                emit("storage.retry", uri=error.uri, verb="put_if_absent", error=str(error), delay=delay)
+                patience.wait(error, "put_if_absent")
                 unsure = True
-                time.sleep(delay)
 
     def writer(self, path: str) -> Writer:
         """Start writing an object. One of up to 12 MiB is put whole at close, a bigger one goes up in parts."""
@@ -222,14 +216,19 @@ class RemoteStore:
         in_parallel(self._delete, batches, concurrency=min(8, self._options.io_concurrency))
 
     def _delete(self, batch: Sequence[tuple[str, str]]) -> None:
-        client = self._connect()
-        try:
-            with self._translated("delete", batch[0][0]):
-                client.engine.delete(client.store, [key for _, key in batch])
-        except NotFound:
-            # Some service names the first object that is missing; whether it went on to the others is not said.
-            if len(batch) > 1:
-                in_parallel(lambda item: self._delete([item]), batch, concurrency=1)
+        """Delete a batch by one request, which the engine does not repeat because it is a POST."""
+        client, patience = self._connect(), Patience(self._options.retries)
+        while True:
+            try:
+                with self._translated("delete", batch[0][0]):
+                    return client.engine.delete(client.store, [key for _, key in batch])
+            except NotFound:
+                # Some service names the first object that is missing; whether it went on to the others is not said.
+                if len(batch) > 1:
+                    in_parallel(lambda item: self._delete([item]), batch, concurrency=1)
+                return None
+            except Storage as error:
+                patience.wait(error, "delete")
 
     def _put_once(self, path: str, view: memoryview) -> None:
         client = self._connect()
@@ -238,7 +237,7 @@ class RemoteStore:
 
     def _resumed(self, prefix: str, start_after: str) -> Iterator[Entry]:
         """Entries in the service's order; a page that breaks off is asked again, or all where there is no order."""
-        delays = self._options.retries.delays()
+        patience = Patience(self._options.retries)
         while True:
             try:
                 for entry in self._matching(prefix, start_after):
@@ -246,11 +245,7 @@ class RemoteStore:
                     if not self._listed_out_of_order:
                         start_after = entry.path
             except CutShort as error:
-                delay = next(delays, None)
-                if delay is None:
-                    raise
-                emit("storage.retry", uri=error.uri, verb="list", error=str(error), delay=delay)
-                time.sleep(delay)
+                patience.wait(error, "list")
             else:
                 return
 
