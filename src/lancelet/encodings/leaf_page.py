@@ -51,5 +51,4 @@ class EncodedPage:
 
     layout: PageLayout
     buffers: tuple[Bytes, ...]
-    #: Rows; below structural fixed-size lists, items.
-    length: int
+    num_rows: int

@@ -12,8 +12,9 @@ import pyarrow.types as pat
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.flatten import flatten
 from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
-from lancelet.encodings.shape import Shape, path_shape
+from lancelet.encodings.shape import Shape, items_per_row, path_shape
 from lancelet.encodings.values import Bytes, Values, from_arrow
+from lancelet.errors import LanceletError
 from lancelet.format.layouts import Layer
 from lancelet.format.versions import FileVersion
 from lancelet.kernels import ravel
@@ -30,11 +31,15 @@ class LeafWriter:
     encode: Callable[[LeafPage], EncodedPage]
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def scale(self) -> int:
+        """Items for each row: more than one below structural fixed-size lists."""
+        return items_per_row(self.path)
+
     def pages(self, skeleton: pa.Array) -> Iterator[EncodedPage]:
         """The pages that hold the rows, in order; mostly one."""
-        page = self._leaf_page(skeleton)
         try:
-            encoded = self.encode(page)
+            encoded = self.encode(self._leaf_page(skeleton))
         except TooManyLevels:
             if len(skeleton) < 2:
                 raise
@@ -42,6 +47,8 @@ class LeafWriter:
             yield from self.pages(skeleton.slice(0, middle))
             yield from self.pages(skeleton.slice(middle))
             return
+        except LanceletError as error:
+            raise error.where(column=".".join(node.field.name for node in self.path)) from None
         yield encoded
 
     def _leaf_page(self, skeleton: pa.Array) -> LeafPage:
@@ -52,7 +59,8 @@ class LeafWriter:
         return LeafPage(
             kind=part.values.type,
             version=self.version,
-            num_rows=len(skeleton),
+            # Structural fixed-size lists, which lie in no other lists, make pages of their items.
+            num_rows=len(part.values) if repetition is None else len(skeleton),
             layers=layers,
             repetition=repetition,
             definition=definition,

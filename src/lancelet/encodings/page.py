@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
 from lancelet.encodings import constant, full_zip, mini_block
 from lancelet.encodings.chunks import Ints
-from lancelet.encodings.shape import List, Shape
+from lancelet.encodings.shape import Shape, items_per_row
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.format.columns import Range
@@ -42,11 +40,7 @@ class StoredPage:
     @property
     def scale(self) -> int:
         """Items of the page for each row: more than one below structural fixed-size lists."""
-        return prod(
-            node.field.type.list_size
-            for node in self.path
-            if isinstance(node, List) and pat.is_fixed_size_list(node.field.type)
-        )
+        return items_per_row(self.path)
 
     def expect_buffers(self, count: int) -> None:
         """Corrupt unless the page has ``count`` buffers."""

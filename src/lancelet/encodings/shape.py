@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.types as pat
 
 from lancelet.errors import Corrupt
 
-__all__ = ["Leaf", "List", "Shape", "Struct", "leaves", "merge", "path_shape", "path_to", "skeleton_type", "split"]
+__all__ = ["Leaf", "List", "Shape", "Struct", "items_per_row", "leaves", "merge", "path_shape", "path_to", "skeleton_type", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,13 @@ def _with_validity_of(array: pa.Array, kind: pa.DataType, buffers: list[object],
         if array.offset:
             mask = array.is_valid().buffers()[1]
     return pa.Array.from_buffers(kind, len(array), [mask, *buffers[1:]], array.null_count, children=children)
+
+
+def items_per_row(path: tuple[Shape, ...]) -> int:
+    """Items of the leaf for each row as far as the type fixes it: the product of structural fixed-size lists' sizes."""
+    return prod(
+        node.field.type.list_size for node in path if isinstance(node, List) and pat.is_fixed_size_list(node.field.type)
+    )
 
 
 def split(shape: Shape, array: pa.Array) -> dict[int, pa.Array]:

@@ -6,22 +6,22 @@ column metadata; the column offset table; the global buffer offset table; the fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from lancelet.encodings.leaf_page import EncodedPage, LeafPage
+from lancelet.encodings.encode import encode_page
+from lancelet.encodings.leaf_page import EncodedPage
 from lancelet.encodings.leaf_pages import LeafWriter
 from lancelet.encodings.shape import Shape, leaves, path_to, split
 from lancelet.encodings.values import Bytes
-from lancelet.errors import InvalidInput, LanceletError
 from lancelet.file.column_buffer import ColumnBuffer, Flush
 from lancelet.file.prepare import prepared
 from lancelet.file.shapes import shapes_of, stored_fields
 from lancelet.file.workers import map_tasks
 from lancelet.format.columns import ALIGNMENT, Column, Page, Range, describe_page, write_column
-from lancelet.format.fields import FileDescriptor, Schema, write_file_descriptor
+from lancelet.format.fields import Field, FileDescriptor, Schema, write_file_descriptor
 from lancelet.format.footer import Footer, write_footer, write_offset_table
 from lancelet.format.versions import FileVersion
 from lancelet.storage.store import Writer
@@ -33,6 +33,7 @@ PAGE_BYTES = 8 * 2**20
 #: … and a single batch that takes more than this is cut into several pages.
 LARGEST_PAGE = 32 * 2**20
 _WORTH_A_THREAD = 2**20
+_STRUCTURAL = "lance-encoding:structural-encoding"
 
 
 class FileWriter:
@@ -47,7 +48,6 @@ class FileWriter:
         schema: Schema,
         arrow: pa.Schema,
         version: FileVersion,
-        encode,
         *,
         page_bytes: int = PAGE_BYTES,
         largest_page: int = LARGEST_PAGE,
@@ -61,7 +61,7 @@ class FileWriter:
         self._buffers = {
             leaf.column: ColumnBuffer(
                 leaf.column,
-                LeafWriter(path_to(shape, leaf.column), version, encode, fields[leaf.column].metadata),
+                LeafWriter(path_to(shape, leaf.column), version, encode_page, _wishes(fields[leaf.column], shape)),
                 page_bytes,
                 largest_page,
             )
@@ -86,19 +86,15 @@ class FileWriter:
 
     def _encode(self, flushes: Sequence[Flush]) -> None:
         large = sum(flush.rows.nbytes for flush in flushes) >= _WORTH_A_THREAD
-        try:
-            encoded = map_tasks(Flush.encode, flushes, threads=large)
-        except LanceletError as error:
-            raise error.where(uri=None) from None
-        for flush, pages in zip(flushes, encoded, strict=True):
+        for flush, pages in zip(flushes, map_tasks(Flush.encode, flushes, threads=large), strict=True):
             row = flush.first_row
             for page in pages:
-                self._pages[flush.column].append(self._place(page, row))
-                row += page.length
+                self._pages[flush.column].append(self._place(page, row, flush.writer.scale))
+                row += page.num_rows
 
-    def _place(self, page: EncodedPage, first_row: int) -> Page:
+    def _place(self, page: EncodedPage, first_row: int, scale: int) -> Page:
         buffers = [self._put(buffer) for buffer in page.buffers]
-        return describe_page(page.layout, buffers=buffers, length=page.length, priority=first_row)
+        return describe_page(page.layout, buffers=buffers, length=page.num_rows * scale, priority=first_row)
 
     def _put(self, data: Bytes | bytes) -> Range:
         """Write one buffer at the next multiple of the alignment."""
@@ -142,3 +138,10 @@ class FileWriter:
     def abort(self) -> None:
         """Give up: no file appears."""
         self._output.abort()
+
+
+def _wishes(field: Field, top: Shape) -> dict[str, str]:
+    """What the metadata asks of the encodings: the field's own, but the structural encoding of the top-level field."""
+    own = {key: value for key, value in field.metadata.items() if key != _STRUCTURAL}
+    inherited = (top.field.metadata or {}).get(_STRUCTURAL.encode())
+    return own if inherited is None else {**own, _STRUCTURAL: inherited.decode()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lancelet.encodings.page import Rows, StoredPage
-from lancelet.encodings.shape import Shape, leaves, path_to
+from lancelet.encodings.shape import Shape, items_per_row, leaves, path_to
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.file.data_file import DataFile
 
@@ -43,7 +43,7 @@ def requests_for(file: DataFile, shape: Shape, rows: Rows) -> list[PageRequest]:
 def _requests(
     file: DataFile, path: tuple[Shape, ...], column: int, name: str, rows: Rows
 ) -> list[PageRequest]:
-    scale = StoredPage(None, (), path, 0).scale  # type: ignore[arg-type]
+    scale = items_per_row(path)
     first_items = file.first_rows(column)
     if scale > 1 and np.any(first_items % scale):
         raise Corrupt(f"pages hold parts of fixed-size lists of {scale} items")

@@ -1,0 +1,38 @@
+"""Data files: reading and writing one, with the names of pylance's ``lance.file``."""
+
+from lancelet.file.metadata import (
+    LanceBufferDescriptor,
+    LanceColumnMetadata,
+    LanceColumnStatistics,
+    LanceFileMetadata,
+    LanceFileStatistics,
+    LancePageMetadata,
+)
+from lancelet.file.reader import LanceFileReader, ReaderResults
+from lancelet.file.session import LanceFileSession, ListResult
+from lancelet.file.writer import LanceFileWriter
+from lancelet.format.versions import DEFAULT_VERSION
+
+__all__ = [
+    "LanceBufferDescriptor",
+    "LanceColumnMetadata",
+    "LanceColumnStatistics",
+    "LanceFileMetadata",
+    "LanceFileReader",
+    "LanceFileSession",
+    "LanceFileStatistics",
+    "LanceFileWriter",
+    "LancePageMetadata",
+    "ListResult",
+    "ReaderResults",
+    "stable_version",
+]
+
+
+def stable_version() -> str:
+    """The data file version that is written unless another is asked for.
+
+    >>> stable_version()
+    '2.2'
+    """
+    return DEFAULT_VERSION.label
