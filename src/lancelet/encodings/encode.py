@@ -5,6 +5,8 @@ Constant where all items are equal or null; full-zip where values are wide; mini
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -15,8 +17,12 @@ from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
 from lancelet.encodings.mini_block_write import assemble
 from lancelet.encodings.values import Fixed, FixedList, Packed, Values
 from lancelet.errors import Unsupported
+from lancelet.format.versions import FileVersion
 
 __all__ = ["encode_page"]
+
+# Chunks of 2.1 end at 32 KiB; some of that is for the levels.
+_LARGEST_SMALL_TARGET = 24 * 2**10
 
 
 def encode_page(page: LeafPage) -> EncodedPage:
@@ -28,13 +34,20 @@ def encode_page(page: LeafPage) -> EncodedPage:
     if values is None:
         raise Unsupported(f"values of type {page.kind} in a page that is not constant")
     knobs = parse_knobs(page.metadata, compressible=not isinstance(values, FixedList | Packed))
+    if page.version < FileVersion.V2_2:
+        knobs = replace(knobs, chunk_bytes=min(knobs.chunk_bytes, _LARGEST_SMALL_TARGET))
     if isinstance(values, Packed) and not all(isinstance(child, Fixed) for child in values.children):
         return full_zip_write.encode(page, knobs)
     try:
         return _mini_block(page, values, knobs) or full_zip_write.encode(page, knobs)
     except TooManyLevels:
-        if page.num_rows > 1 or page.dictionary is not None:
+        if page.num_rows > 1:
             raise
+        if page.dictionary is not None:
+            raise Unsupported(
+                f"a single row with {page.num_items:,} items of type {page.kind} and many empty or null lists",
+                hint="store the column without a dictionary",
+            ) from None
         # One row cannot be cut; full-zip counts levels one by one.
         return full_zip_write.encode(page, knobs)
 
@@ -49,7 +62,14 @@ def _mini_block(page: LeafPage, values: Values, knobs: Knobs) -> EncodedPage | N
     indexed = dictionary.index(values, offset_bits, knobs, statistics)
     if indexed is not None:
         stored = dictionary.encode(indexed.items, offset_bits, knobs)
-        return assemble(page, mini_block_values.encode(indexed.indices, knobs), stored)
+        chunks = mini_block_values.encode(indexed.indices, knobs)
+        if statistics is None or knobs.compression not in ("lz4", "zstd"):
+            return assemble(page, chunks, stored)
+        # What a general compressor makes of either form can only be tried.
+        plain = mini_block_values.encode(values, knobs, statistics=statistics)
+        if chunks.padded_size + len(stored.data) < plain.padded_size:
+            return assemble(page, chunks, stored)
+        return assemble(page, plain)
     if not isinstance(values, Packed) and not is_narrow(values, knobs):
         return None
     text = pat.is_string(page.kind) or pat.is_large_string(page.kind)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lancelet.encodings.chunk_levels import Levels
@@ -14,7 +15,7 @@ from lancelet.encodings.flatten import flatten
 from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
 from lancelet.encodings.shape import Shape, items_per_row, path_shape
 from lancelet.encodings.values import Bytes, Values, from_arrow
-from lancelet.errors import LanceletError
+from lancelet.errors import InvalidInput, LanceletError
 from lancelet.format.layouts import Layer
 from lancelet.format.versions import FileVersion
 from lancelet.kernels import ravel
@@ -59,8 +60,7 @@ class LeafWriter:
         return LeafPage(
             kind=part.values.type,
             version=self.version,
-            # Structural fixed-size lists, which lie in no other lists, make pages of their items.
-            num_rows=len(part.values) if repetition is None else len(skeleton),
+            num_rows=len(skeleton),
             layers=layers,
             repetition=repetition,
             definition=definition,
@@ -81,7 +81,20 @@ def _values(array: pa.Array) -> tuple[Values | None, Values | None]:
         if keys.null_count:
             keys = keys.fill_null(0)
         return from_arrow(keys), from_arrow(array.dictionary)
+    if pat.is_struct(kind):
+        _refuse_null_fields(array)
     return from_arrow(array), None
+
+
+def _refuse_null_fields(array: pa.StructArray) -> None:
+    """A packed struct is null as a whole or not at all: its fields have no place for nulls of their own."""
+    for at in range(array.type.num_fields):
+        nulls = array.field(at).is_null() if array.field(at).null_count else None
+        if nulls is not None and pc.any(pc.and_(nulls, array.is_valid())).as_py():
+            raise InvalidInput(
+                f"field {array.type.field(at).name!r} of a packed struct is null where the struct is not",
+                hint="leave lance-encoding:packed out, or fill the nulls",
+            )
 
 
 def _validity(definition: Levels | None, layers: tuple[Layer, ...]) -> Bytes | None:
