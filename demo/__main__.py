@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 import warnings
 from collections import Counter
@@ -17,6 +16,7 @@ from demo import corpus, job
 from lancelet import kernels
 from lancelet.kernels import bitpack, fsst, fsst_encode
 from lancelet.spark.java import use_java
+from lancelet.spark.python import use_python
 from lancelet.storage import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,7 +42,7 @@ def main() -> None:
     began = time.perf_counter()
     java = use_java()
     # Spark's workers are new processes: they need this Python, and this folder to import the demo from.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_python()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # PySpark warns of pandas 3, which none of this uses.
     os.environ["PYTHONWARNINGS"] = "ignore::FutureWarning"

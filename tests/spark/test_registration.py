@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from lancelet.spark.java import use_java
+from lancelet.spark.python import use_python
 
 NEIGHBOUR = """
 from pyspark.sql.datasource import DataSource, DataSourceReader
@@ -42,9 +43,9 @@ def test_another_source_is_found_beside_ours(tmp_path: Path) -> None:
         "PATH": "/usr/bin:/bin",
         "HOME": str(tmp_path),
         "JAVA_HOME": str(use_java(tmp_path / "java").home),
-        "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(tmp_path),
     }
+    use_python(environment)
     command = [sys.executable, "-c", JOB, str(tmp_path / "warehouse")]
     done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
