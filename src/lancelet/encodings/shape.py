@@ -34,6 +34,8 @@ class Struct:
 
     field: pa.Field
     children: tuple[Shape, ...]
+    #: The struct's own column; only in 2.0 it has one.
+    column: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class List:
 
     field: pa.Field
     child: Shape
+    #: The column of the list's ends; only in 2.0 it has one.
+    column: int = -1
 
 
 Shape = Leaf | Struct | List

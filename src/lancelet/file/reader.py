@@ -12,7 +12,7 @@ from lancelet.encodings.page import Rows
 from lancelet.errors import InvalidInput
 from lancelet.file.data_file import DataFile, open_file
 from lancelet.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, statistics
-from lancelet.file.shapes import project, shapes_of, stored_fields
+from lancelet.file.shapes import column_numbers, project, shapes_of
 from lancelet.file.stream import read_table, stream_batches
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.file.location import open_parent
@@ -67,7 +67,7 @@ class LanceFileReader:
         self.file = _file
         stored = _file.descriptor.schema
         arrow = schema_to_arrow(stored)
-        numbered = {leaf.id: at for at, leaf in enumerate(stored_fields(stored))}
+        numbered = column_numbers(stored, _file.version)
         wanted = stored if columns is None else project(stored, columns)
         self.schema = arrow if columns is None else schema_to_arrow(wanted)
         self.shapes = shapes_of(wanted, self.schema, numbered)

@@ -12,7 +12,7 @@ from lancelet.encodings.shape import Shape, items_per_row, leaves, path_to
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.file.data_file import DataFile
 
-__all__ = ["PageRequest", "requests_for"]
+__all__ = ["PageRequest", "requests_for", "rows_by_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _requests(
         raise Corrupt(f"column has {int(firsts[-1]):,} rows, expected at least {wanted:,}")
     pages = file.column(column).pages
     requests = []
-    for number, local in _by_page(firsts, rows):
+    for number, local in rows_by_page(firsts, rows):
         page = pages[number]
         try:
             layout = page.describe(file.version)
@@ -64,7 +64,7 @@ def _requests(
     return requests
 
 
-def _by_page(firsts: np.ndarray, rows: Rows) -> Sequence[tuple[int, Rows]]:
+def rows_by_page(firsts: np.ndarray, rows: Rows) -> Sequence[tuple[int, Rows]]:
     """The rows of each page they fall into, counted from its start."""
     if isinstance(rows, slice):
         if rows.start >= rows.stop:

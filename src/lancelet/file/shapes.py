@@ -12,8 +12,9 @@ import pyarrow.types as pat
 from lancelet.encodings.shape import Leaf, List, Shape, Struct
 from lancelet.errors import InvalidInput
 from lancelet.format.fields import Field, Schema
+from lancelet.format.versions import FileVersion
 
-__all__ = ["is_stored_as_one", "project", "shapes_of", "stored_fields"]
+__all__ = ["column_numbers", "is_stored_as_one", "project", "shapes_of", "stored_fields", "stored_nodes"]
 
 _BLOB = "lance-encoding:blob"
 _PACKED = ("lance-encoding:packed", "packed")
@@ -41,6 +42,30 @@ def _stored(field: Field) -> Iterator[Field]:
         yield from _stored(child)
 
 
+def stored_nodes(schema: Schema) -> Iterator[Field]:
+    """The fields that have a column of their own in 2.0, in column order: structs and lists have one too."""
+    for top in schema.fields:
+        yield from _nodes(top)
+
+
+def _nodes(field: Field) -> Iterator[Field]:
+    yield field
+    if not is_stored_as_one(field):
+        for child in field.children:
+            yield from _nodes(child)
+
+
+def column_numbers(schema: Schema, version: FileVersion) -> dict[int, int]:
+    """Column numbers by field id.
+
+    >>> schema = Schema((Field("l", "list", children=(Field("item", "int32"),)),)).with_ids()
+    >>> column_numbers(schema, FileVersion.V2_0), column_numbers(schema, FileVersion.V2_1)
+    ({0: 0, 1: 1}, {1: 0})
+    """
+    fields = stored_nodes(schema) if version is FileVersion.V2_0 else stored_fields(schema)
+    return {field.id: at for at, field in enumerate(fields)}
+
+
 def shapes_of(schema: Schema, arrow: pa.Schema, columns: Mapping[int, int] | None = None) -> list[Shape]:
     """The shape of each top-level field.
 
@@ -56,14 +81,17 @@ def _shape(field: Field, arrow: pa.Field, columns: Mapping[int, int] | None, num
     if is_stored_as_one(field):
         return Leaf(arrow, next(numbers) if columns is None else columns[field.id])
     kind = arrow.type
+    own = -1 if columns is None else columns.get(field.id, -1)
     if pat.is_struct(kind):
         return Struct(
-            arrow, tuple(_shape(child, kind.field(at), columns, numbers) for at, child in enumerate(field.children))
+            arrow,
+            tuple(_shape(child, kind.field(at), columns, numbers) for at, child in enumerate(field.children)),
+            own,
         )
     if pat.is_map(kind):
         entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
-        return List(arrow, _shape(field.children[0], entries, columns, numbers))
-    return List(arrow, _shape(field.children[0], kind.value_field, columns, numbers))
+        return List(arrow, _shape(field.children[0], entries, columns, numbers), own)
+    return List(arrow, _shape(field.children[0], kind.value_field, columns, numbers), own)
 
 
 def project(schema: Schema, paths: Sequence[str]) -> Schema:

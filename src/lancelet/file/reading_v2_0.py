@@ -1,0 +1,255 @@
+"""Reading files of 2.0: every node of the schema has a column, and the pages of one do not end where another's do.
+
+Rows go down the tree: a struct hands them on, a list turns them into its items' row numbers once it has read its ends.
+Arrays come back up. Each level of lists costs one more round of requests, whatever the number of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from lancelet.encodings.shape import Leaf, List, Shape, Struct
+from lancelet.encodings.v2_0 import spans
+from lancelet.encodings.v2_0.blob import read_blobs
+from lancelet.encodings.v2_0.buffers import PageBuffers, Rows, check_budget, count_of
+from lancelet.encodings.v2_0.page import read_page, read_values
+from lancelet.encodings.v2_0.spans import Spans
+from lancelet.encodings.v2_0.steps import Fetch, Steps, decode, together
+from lancelet.errors import Corrupt, LanceletError, Unsupported
+from lancelet.file.data_file import DataFile
+from lancelet.file.requests import rows_by_page
+from lancelet.file.workers import map_tasks
+from lancelet.format import arrays
+from lancelet.format.columns import Column, Page
+
+__all__ = ["read_columns"]
+
+_Result = TypeVar("_Result")
+
+# Below this many bytes the hand-over to another thread costs more than it wins.
+_WORTH_A_THREAD = 2**20
+
+
+def read_columns(file: DataFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
+    """The rows of each shape, one chunked array each; row numbers ascend and may repeat."""
+    repeated = None
+    if not isinstance(rows, slice) and len(rows) and np.any(rows[1:] == rows[:-1]):
+        rows, repeated = np.unique(rows, return_inverse=True)
+    if count_of(rows):
+        nodes = [_read_node(file, shape, rows, shape.field.name) for shape in shapes]
+        found = _run(file, together(nodes)) if nodes else []
+    else:
+        found = [[] for _ in shapes]
+    columns = [pa.chunked_array(parts, shape.field.type) for shape, parts in zip(shapes, found, strict=True)]
+    return columns if repeated is None else [column.take(pa.array(repeated)) for column in columns]
+
+
+def _run(file: DataFile, steps: Steps[_Result]) -> _Result:
+    """Carry steps out: every fetch is one read of the file, every set of tasks is shared among the threads."""
+    fetched = 0
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, Fetch):
+                fetched += sum(size for _, size in step.ranges)
+                step = steps.send(file.read(step.ranges))
+            else:
+                made = map_tasks(lambda task: task(), step.tasks, threads=fetched >= _WORTH_A_THREAD)
+                fetched = 0
+                step = steps.send(made)
+    except StopIteration as end:
+        result: _Result = end.value
+        return result
+
+
+def _read_node(file: DataFile, shape: Shape, rows: Rows, name: str) -> Steps[list[pa.Array]]:
+    match shape:
+        case Leaf():
+            return (yield from _read_leaf(file, shape, rows, name))
+        case Struct(field, children):
+            parts = yield from together(
+                [_read_node(file, child, rows, f"{name}.{child.field.name}") for child in children]
+            )
+            return _structs(field.type, parts)
+        case List(field):
+            if not (pat.is_list(field.type) or pat.is_large_list(field.type)):
+                raise Unsupported(f"type {field.type} in a file of version 2.0", uri=file.uri, column=name)
+            return (yield from _read_lists(file, shape, rows, name))
+
+
+@contextmanager
+def _located(file: DataFile, name: str, number: int, page: Page) -> Iterator[None]:
+    """An error learns where it happened."""
+    span = None
+    if page.buffers:
+        start = min(offset for offset, _ in page.buffers)
+        span = (start, max(offset + size for offset, size in page.buffers) - start)
+    try:
+        yield
+    except LanceletError as error:
+        raise error.where(uri=file.uri, column=name, page=number, byte_range=span) from None
+    except pa.ArrowException as error:
+        raise Corrupt(f"page does not decode: {error}", uri=file.uri, column=name, page=number) from None
+
+
+def _pages(file: DataFile, number: int, rows: Rows, name: str) -> tuple[Column, list[tuple[int, Rows]]]:
+    """A column and, for each page with some of the rows, which of its own rows they are."""
+    column, firsts = file.column(number), file.first_rows(number)
+    wanted = rows.stop if isinstance(rows, slice) else int(rows[-1]) + 1
+    if wanted > firsts[-1]:
+        found = f"column has {int(firsts[-1]):,} rows, expected at least {wanted:,}"
+        raise Corrupt(found, uri=file.uri, column=name)
+    return column, list(rows_by_page(firsts, rows))
+
+
+def _source(file: DataFile, column: Column, page: Page) -> PageBuffers:
+    shared = tuple((start, size) for start, size in file.global_buffers.tolist())
+    return PageBuffers(page.buffers, page.length, file.view is not None, column.buffers, shared)
+
+
+def _encoding(file: DataFile, page: Page) -> arrays.ArrayEncoding:
+    found = page.describe(file.version)
+    if not isinstance(found, arrays.ArrayEncoding):
+        raise Corrupt(f"page has a layout of version 2.1, {type(found).__name__}")
+    return found
+
+
+def _read_leaf(file: DataFile, leaf: Leaf, rows: Rows, name: str) -> Steps[list[pa.Array]]:
+    column, pages = _pages(file, leaf.column, rows, name)
+    if not pages:
+        return []
+    pending = yield from together([_leaf_page(file, leaf, column, at, local, name) for at, local in pages])
+    return (yield from decode(pending))
+
+
+def _leaf_page(file: DataFile, leaf: Leaf, column: Column, number: int, rows: Rows, name: str):  # type: ignore[no-untyped-def]
+    page, kind = column.pages[number], leaf.field.type
+    with _located(file, name, number, page):
+        source, encoding = _source(file, column, page), _encoding(file, page)
+        if isinstance(column.encoding, arrays.BlobColumn):
+            finish = yield from read_blobs(encoding, kind, source, rows, file.size)
+        else:
+            finish = yield from read_page(encoding, kind, source, rows)
+
+    def located() -> pa.Array:
+        with _located(file, name, number, page):
+            return finish()
+
+    return located
+
+
+def _structs(kind: pa.DataType, children: Sequence[list[pa.Array]]) -> list[pa.Array]:
+    """Structs of the children's arrays, cut wherever one of them ends."""
+    ends = [np.cumsum([len(part) for part in parts]) for parts in children]
+    cuts = np.unique(np.concatenate([np.zeros(1, np.int64), *ends])).tolist()
+    columns = [_Cutter(parts) for parts in children]
+    return [_struct(kind, [column.take(stop - start) for column in columns]) for start, stop in pairwise(cuts)]
+
+
+def _struct(kind: pa.DataType, arrays_of: list[pa.Array]) -> pa.Array:
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _struct(kind.storage_type, arrays_of))
+    return pa.Array.from_buffers(kind, len(arrays_of[0]), [None], 0, children=arrays_of)
+
+
+class _Cutter:
+    """Hands out the rows of some arrays piece by piece."""
+
+    def __init__(self, parts: list[pa.Array]) -> None:
+        self._parts, self._at, self._used = parts, 0, 0
+
+    def take(self, count: int) -> pa.Array:
+        """The next ``count`` rows, at least one, joined if they lie in several arrays."""
+        pieces = []
+        while count:
+            part = self._parts[self._at]
+            piece = part.slice(self._used, count)
+            pieces.append(piece)
+            count -= len(piece)
+            self._used += len(piece)
+            if self._used == len(part):
+                self._at, self._used = self._at + 1, 0
+        return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[list[pa.Array]]:
+    column, pages = _pages(file, shape.column, rows, name)
+    found = yield from together([_list_page(file, column, at, local, name) for at, local in pages])
+    bases = _item_bases(file, column, name)
+    items_end = int(file.first_rows(shape.child.column)[-1])
+    selected = _selection([(one, int(bases[at])) for one, (at, _) in zip(found, pages, strict=True)])
+    total = count_of(selected)
+    if total and (selected.stop if isinstance(selected, slice) else int(selected[-1]) + 1) > items_end:
+        raise Corrupt(f"lists name items past {items_end:,}", uri=file.uri, column=name)
+    below = f"{name}.{shape.child.field.name}"
+    items = _Cutter((yield from _read_node(file, shape.child, selected, below)) if total else [])
+    made = []
+    for one in found:
+        count = int(one.sizes.sum())
+        values = items.take(count) if count else pa.array([], pa.null())
+        made.append(_list(shape.field.type, one, values, shape.child.field.type))
+    return made
+
+
+def _list_page(file: DataFile, column: Column, number: int, rows: Rows, name: str) -> Steps[Spans]:
+    page = column.pages[number]
+    with _located(file, name, number, page):
+        encoding = _encoding(file, page)
+        if not isinstance(encoding, arrays.List):
+            raise Corrupt(f"page has encoding {type(encoding).__name__}, expected List")
+        source, adjustment = _source(file, column, page), encoding.null_offset_adjustment
+        found = (yield from spans.read(encoding.offsets, adjustment, source, rows, read_values))()
+        if len(found.stops) and int(found.stops[-1]) > encoding.num_items:
+            raise Corrupt(f"lists end at item {int(found.stops[-1]):,} of {encoding.num_items:,}")
+    return found
+
+
+def _item_bases(file: DataFile, column: Column, name: str) -> np.ndarray:
+    """The item with which each page begins."""
+    counts = []
+    for number, page in enumerate(column.pages):
+        with _located(file, name, number, page):
+            encoding = _encoding(file, page)
+            counts.append(encoding.num_items if isinstance(encoding, arrays.List) else 0)
+    if sum(counts) >= 1 << 62:
+        raise Corrupt(f"lists declare {sum(counts):,} items", uri=file.uri, column=name)
+    return np.cumsum([0, *counts])
+
+
+def _selection(found: Sequence[tuple[Spans, int]]) -> Rows:
+    """The item rows of all spans in order; a range where nothing lies between them."""
+    starts = np.concatenate([one.starts + base for one, base in found])
+    stops = np.concatenate([one.stops + base for one, base in found])
+    filled = stops > starts
+    starts, stops = starts[filled], stops[filled]
+    if not len(starts):
+        return slice(0, 0)
+    if np.array_equal(starts[1:], stops[:-1]):
+        return slice(int(starts[0]), int(stops[-1]))
+    sizes = stops - starts
+    total = int(sizes.sum())
+    check_budget(8 * total)
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(total)
+
+
+def _list(kind: pa.DataType, found: Spans, items: pa.Array, item_kind: pa.DataType) -> pa.Array:
+    if not len(items):
+        items = pa.array([], item_kind)
+    offsets = found.offsets()
+    if pat.is_list(kind):
+        if offsets[-1] > np.iinfo(np.int32).max:
+            raise Unsupported(
+                f"{offsets[-1]:,} items in one array exceed what type {kind} can address",
+                hint="read fewer rows at a time, or store the column as large_list",
+            )
+        offsets = offsets.astype(np.int32)
+    validity = None if found.validity is None else pa.py_buffer(found.validity)
+    nulls = 0 if validity is None else -1
+    return pa.Array.from_buffers(kind, len(found.starts), [validity, pa.py_buffer(offsets)], nulls, children=[items])
