@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pat
 
-from lancelet.encodings import constant_write, dictionary, full_zip_write, mini_block_values
+from lancelet.encodings import blob, constant_write, dictionary, full_zip_write, mini_block_values
 from lancelet.encodings.choose import fixed_statistics, is_narrow
 from lancelet.encodings.knobs import Knobs, parse_knobs
 from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
@@ -25,8 +25,10 @@ __all__ = ["encode_page"]
 _LARGEST_SMALL_TARGET = 24 * 2**10
 
 
-def encode_page(page: LeafPage) -> EncodedPage:
+def encode_page(page: LeafPage) -> EncodedPage | blob.PendingBlobs:
     """The page in the layout that suits it. TooManyLevels if it must be cut before any can hold it."""
+    if blob.is_blob(page):
+        return blob.encode(page)
     constant = constant_write.encode(page)
     if constant is not None:
         return constant

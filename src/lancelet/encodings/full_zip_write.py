@@ -13,7 +13,7 @@ from lancelet.encodings.values import Bytes, Fixed, Packed, Variable
 from lancelet.errors import Unsupported
 from lancelet.format.layouts import FullZipLayout
 from lancelet.format.versions import FileVersion
-from lancelet.kernels import zipped
+from lancelet.kernels import zipping
 from lancelet.kernels.layers import Structure, structure
 
 __all__ = ["encode"]
@@ -51,7 +51,7 @@ def _fixed(
     bits_rep = shape.max_rep.bit_length()
     buffers: tuple[Bytes, ...] = (stored.data,)
     if bits_rep or bits_def:
-        data, rows = zipped.zip_fixed(
+        data, rows = zipping.zip_fixed(
             page.repetition,
             definition,
             stored.data,
@@ -78,7 +78,7 @@ def _variable(
     page: LeafPage, shape: Structure, definition: np.ndarray | None, bits_def: int, stored: StoredVariable
 ) -> EncodedPage:
     bits_rep = shape.max_rep.bit_length()
-    data, rows = zipped.zip_variable(
+    data, rows = zipping.zip_variable(
         page.repetition,
         definition,
         stored.strings.offsets,

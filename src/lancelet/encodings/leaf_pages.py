@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from lancelet.encodings.blob import PendingBlobs
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.flatten import flatten
 from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
@@ -29,7 +30,7 @@ class LeafWriter:
 
     path: tuple[Shape, ...]
     version: FileVersion
-    encode: Callable[[LeafPage], EncodedPage]
+    encode: Callable[[LeafPage], EncodedPage | PendingBlobs]
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -37,7 +38,7 @@ class LeafWriter:
         """Items for each row: more than one below structural fixed-size lists."""
         return items_per_row(self.path)
 
-    def pages(self, skeleton: pa.Array) -> Iterator[EncodedPage]:
+    def pages(self, skeleton: pa.Array) -> Iterator[EncodedPage | PendingBlobs]:
         """The pages that hold the rows, in order; mostly one."""
         try:
             encoded = self.encode(self._leaf_page(skeleton))

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from lancelet.encodings import constant, full_zip, mini_block
+from lancelet.encodings import blob, constant, full_zip, mini_block
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.shape import Shape, items_per_row
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.format.columns import Range
-from lancelet.format.layouts import ConstantLayout, FullZipLayout, MiniBlockLayout, PageLayout
+from lancelet.format.layouts import BlobLayout, ConstantLayout, FullZipLayout, MiniBlockLayout, PageLayout
 
 __all__ = ["PageIndex", "Rows", "StoredPage", "data_ranges", "index_ranges", "keeps_index", "load_index", "read"]
 
 #: A range of rows, or sorted row numbers; counted from the start of the page.
-Rows = slice | Ints
+Rows: TypeAlias = slice | Ints
 
-PageIndex = mini_block.MiniBlockIndex | full_zip.FullZipIndex | pa.Array | None
+PageIndex: TypeAlias = mini_block.MiniBlockIndex | full_zip.FullZipIndex | blob.BlobIndex | pa.Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def _items(page: StoredPage, rows: Rows) -> Rows:
 
 def keeps_index(page: StoredPage) -> bool:
     """Whether the page's index serves any rows and is worth keeping."""
-    return isinstance(page.layout, MiniBlockLayout | ConstantLayout)
+    return isinstance(page.layout, MiniBlockLayout | ConstantLayout | BlobLayout)
 
 
 def index_ranges(page: StoredPage, rows: Rows) -> list[Range]:
@@ -69,7 +70,7 @@ def index_ranges(page: StoredPage, rows: Rows) -> list[Range]:
             numbers = mini_block.index_buffers(page.layout)
             page.expect_buffers(len(numbers) + 1)
             return [page.buffers[number] for number in numbers]
-        case ConstantLayout():
+        case ConstantLayout() | BlobLayout():
             return list(page.buffers)
         case FullZipLayout():
             return full_zip.index_ranges(page.layout, page.buffers, page.rows * page.scale, _items(page, rows))
@@ -92,6 +93,8 @@ def load_index(page: StoredPage, rows: Rows, buffers: Sequence[Bytes]) -> PageIn
             return array
         case FullZipLayout():
             return full_zip.load_index(page.layout, page.buffers, page.rows * page.scale, _items(page, rows), buffers)
+        case BlobLayout():
+            return blob.load_index(page.layout, page.rows * page.scale, buffers)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
 
 
@@ -111,6 +114,8 @@ def data_ranges(page: StoredPage, index: PageIndex, rows: Rows, *, whole: bool) 
             if whole:
                 return [(start, size)]
             return [(start + at, length) for at, length in _runs(index.starts, index.ends - index.starts)]
+        case BlobLayout(), blob.BlobIndex():
+            return blob.data_ranges(index, _items(page, rows), whole=whole)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
 
 
@@ -139,9 +144,13 @@ def read(page: StoredPage, index: PageIndex, rows: Rows, buffers: Sequence[Bytes
             count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
             return constant.read_all(page.layout, page.path, buffers, count * page.scale)
         case ConstantLayout(), pa.Array():
-            return index.slice(rows.start, rows.stop - rows.start) if isinstance(rows, slice) else index.take(pa.array(rows))
+            if isinstance(rows, slice):
+                return index.slice(rows.start, rows.stop - rows.start)
+            return index.take(pa.array(rows))
         case FullZipLayout(), full_zip.FullZipIndex():
             return full_zip.read_rows(page.layout, page.path, index, _joined(buffers), items, whole=whole)
+        case BlobLayout(), blob.BlobIndex():
+            return blob.read_rows(page.layout, page.path, index, buffers, items, whole=whole)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
 
 

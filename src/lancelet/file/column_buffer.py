@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lancelet.encodings.leaf_pages import LeafWriter
+from lancelet.encodings.blob import PendingBlobs
 from lancelet.encodings.leaf_page import EncodedPage
+from lancelet.encodings.leaf_pages import LeafWriter
 
 __all__ = ["ColumnBuffer", "Flush"]
 
@@ -21,7 +22,7 @@ class Flush:
     rows: pa.Array
     writer: LeafWriter
 
-    def encode(self) -> list[EncodedPage]:
+    def encode(self) -> list[EncodedPage | PendingBlobs]:
         """The pages that hold the rows."""
         return list(self.writer.pages(self.rows))
 

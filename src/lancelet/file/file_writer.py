@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lancelet.encodings.blob import PendingBlobs
 from lancelet.encodings.encode import encode_page
 from lancelet.encodings.leaf_page import EncodedPage
 from lancelet.encodings.leaf_pages import LeafWriter
@@ -92,7 +93,9 @@ class FileWriter:
                 self._pages[flush.column].append(self._place(page, row, flush.writer.scale))
                 row += page.num_rows
 
-    def _place(self, page: EncodedPage, first_row: int, scale: int) -> Page:
+    def _place(self, page: EncodedPage | PendingBlobs, first_row: int, scale: int) -> Page:
+        if isinstance(page, PendingBlobs):
+            page = page.placed(self._put)
         buffers = [self._put(buffer) for buffer in page.buffers]
         return describe_page(page.layout, buffers=buffers, length=page.num_rows * scale, priority=first_row)
 
