@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
 from lancelet.encodings import block
 from lancelet.encodings.chunk_levels import Levels
@@ -18,7 +19,7 @@ from lancelet.encodings.shape import Leaf, Shape, skeleton_type
 from lancelet.encodings.values import Bytes, Fixed, Values, Variable, fixed_bits
 from lancelet.errors import Corrupt
 from lancelet.format.compressions import Compression
-from lancelet.format.layouts import ConstantLayout
+from lancelet.format.layouts import ConstantLayout, Layer
 
 __all__ = ["read_all", "without_levels"]
 
@@ -42,6 +43,9 @@ def read_all(layout: ConstantLayout, path: Sequence[Shape], buffers: Sequence[By
         count = _visible(layout, repetition, definition)
     all_null = scalar_buffer is None and layout.inline_value is None
     if all_null and repetition is None and definition is None:
+        if pat.is_struct(path[-1].field.type):
+            # A struct without fields is written so although it is not null.
+            return build(path, Leveled((Layer.ALL_VALID_ITEM,) * len(path), None, None, count, None))
         return pa.nulls(count, skeleton_type(tuple(path)))
     values = None if all_null else _repeated(path[-1], layout.inline_value, scalar_buffer, count)
     return build(path, Leveled(layout.layers, repetition, definition, count, values))

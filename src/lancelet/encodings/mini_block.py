@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
 from lancelet.encodings import block, chunk_levels, mini_block_values
 from lancelet.encodings.chunks import Chunks, Ints
 from lancelet.encodings.nested import Leveled, build
 from lancelet.encodings.shape import Shape
-from lancelet.encodings.values import Bytes, Fixed, Values, take
+from lancelet.encodings.values import Bytes, Fixed, Indexed, Values, take
 from lancelet.errors import Corrupt
-from lancelet.format.layouts import Layer, MiniBlockLayout
+from lancelet.format.layouts import MiniBlockLayout
 from lancelet.kernels import miniblock
 
 __all__ = ["MiniBlockIndex", "chunks_of_rows", "index_buffers", "parse_index", "read_rows"]
@@ -136,17 +137,17 @@ def _read_flat(
     if definition is not None and len(definition) != chunks.total:
         raise Corrupt(f"page has {len(definition):,} levels for {chunks.total:,} values")
     if isinstance(rows, slice):
-        values = _values(layout, index, mini_block_values.decode(layout.values, chunks))
+        values = _values(path, index, mini_block_values.decode(layout.values, chunks))
         array = build(path, Leveled(layout.layers, None, definition, chunks.total, values))
         return array.slice(rows.start - int(firsts[0]), rows.stop - rows.start)
     owner = np.searchsorted(picked, np.searchsorted(index.first_rows, rows, "right") - 1)
     within = rows - firsts[owner]
     position = (np.cumsum(chunks.counts) - chunks.counts)[owner] + within
     if not mini_block_values.has_direct_access(layout.values):
-        values = _values(layout, index, mini_block_values.decode(layout.values, chunks))
+        values = _values(path, index, mini_block_values.decode(layout.values, chunks))
         array = build(path, Leveled(layout.layers, None, definition, chunks.total, values))
         return array.take(pa.array(position))
-    values = _values(layout, index, mini_block_values.decode_at(layout.values, chunks, owner, within))
+    values = _values(path, index, mini_block_values.decode_at(layout.values, chunks, owner, within))
     chosen = None if definition is None else definition[position]
     return build(path, Leveled(layout.layers, None, chosen, len(rows), values))
 
@@ -177,7 +178,7 @@ def _read_lists(
     numbers = np.repeat(index.first_rows[picked] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     if len(numbers) != int(is_row.sum()):
         raise Corrupt(f"page's levels begin {int(is_row.sum()):,} rows, its repetition index says {len(numbers):,}")
-    values = _values(layout, index, mini_block_values.decode(layout.values, chunks))
+    values = _values(path, index, mini_block_values.decode(layout.values, chunks))
     array = build(path, Leveled(layout.layers, repetition, definition, chunks.total, values))
     positions = np.flatnonzero(is_row)
     if isinstance(rows, slice):
@@ -186,15 +187,12 @@ def _read_lists(
     return array.take(pa.array(positions[np.searchsorted(numbers, rows)]))
 
 
-def _values(layout: MiniBlockLayout, index: MiniBlockIndex, values: Values) -> Values:
-    """Look dictionary indices up, where the page has a dictionary."""
+def _values(path: Sequence[Shape], index: MiniBlockIndex, values: Values) -> Values:
+    """Look dictionary indices up, where the page has a dictionary; a dictionary column keeps both."""
     if index.dictionary is None:
         return values
     if not isinstance(values, Fixed) or values.bits not in (8, 16, 32, 64):
         raise Corrupt(f"dictionary indices are {type(values).__name__.lower()} values, expected whole integers")
+    if pat.is_dictionary(path[-1].field.type):
+        return Indexed(values, index.dictionary)
     return take(index.dictionary, values.words())
-
-
-def has_lists(layers: Sequence[Layer]) -> bool:
-    """Whether any layer is a list."""
-    return any(layer.is_list for layer in layers)

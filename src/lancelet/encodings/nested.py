@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from lancelet.encodings.chunk_levels import Levels
-from lancelet.encodings.shape import Leaf, List, Shape, Struct, skeleton_type
+from lancelet.encodings.shape import Leaf, List, Shape, Struct
 from lancelet.encodings.values import Bytes, Values, to_arrow
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.format.layouts import Layer
@@ -42,9 +42,11 @@ def build(path: Sequence[Shape], page: Leveled) -> pa.Array:
     array = _leaf_array(path[-1], page, item.length, item.validity, item.null_count)
     if len(array) != item.length:
         raise Corrupt(f"page holds {len(array):,} values, its levels ask for {item.length:,}")
-    inner = path[-1]
+    inner, scale = path[-1], 1
     for node, layer in zip(reversed(path[:-1]), structure[1:], strict=True):
-        array = _wrap(node, inner, layer, array)
+        if pat.is_fixed_size_list(node.field.type):
+            scale *= node.field.type.list_size
+        array = _wrap(node, inner, _every(layer, scale), array)
         inner = node
     return array
 
@@ -58,6 +60,8 @@ def _leaf_array(leaf: Shape, page: Leveled, count: int, validity: Bytes | None, 
         raise Corrupt(f"column {leaf.field.name!r} is not a leaf")
     kind = leaf.field.type
     if page.values is None:
+        if pat.is_struct(kind):
+            return pa.Array.from_buffers(kind, count, [None], 0, children=[])
         return pa.nulls(count, kind)
     return to_arrow(page.values, kind, validity, null_count)
 
@@ -70,7 +74,8 @@ def _wrap(node: Shape, inner: Shape, layer: Items | Lists, array: pa.Array) -> p
             raise Corrupt(f"page has a list layer where {node.field.name!r} is a struct")
         return pa.Array.from_buffers(pa.struct([item]), layer.length, [mask], layer.null_count, children=[array])
     if pat.is_fixed_size_list(node.field.type):
-        return _wrap_fixed_size_list(node.field.type.list_size, item, layer, array)
+        kind = pa.list_(item, node.field.type.list_size)
+        return pa.Array.from_buffers(kind, layer.length, [mask], layer.null_count, children=[array])
     if not isinstance(node, List) or not isinstance(layer, Lists):
         raise Corrupt(f"page has no list layer for {node.field.name!r}")
     large = pat.is_large_list(node.field.type)
@@ -87,19 +92,14 @@ def _wrap(node: Shape, inner: Shape, layer: Items | Lists, array: pa.Array) -> p
     return pa.Array.from_buffers(kind, layer.length, buffers, layer.null_count, children=[array])
 
 
-def _wrap_fixed_size_list(size: int, item: pa.Field, layer: Items | Lists, array: pa.Array) -> pa.Array:
-    """The list's own nulls are repeated for each of its items in the levels: every ``size``-th is kept."""
-    if not isinstance(layer, Items) or layer.length % size:
-        raise Corrupt(f"page has {layer.length:,} items, expected a multiple of {size} for a fixed-size list")
-    count = layer.length // size
-    mask, nulls = None, 0
-    if layer.validity is not None:
-        valid = np.unpackbits(layer.validity, count=layer.length, bitorder="little")[::size]
-        nulls = count - int(np.count_nonzero(valid))
-        mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.list_(item, size), count, [mask], nulls, children=[array])
-
-
-def expected_type(path: Sequence[Shape]) -> pa.DataType:
-    """The type that :func:`build` gives for a path."""
-    return skeleton_type(tuple(path))
+def _every(layer: Items | Lists, scale: int) -> Items | Lists:
+    """What stands around lists of one size is repeated for each of their items in the levels: one of each is kept."""
+    if scale == 1:
+        return layer
+    if not isinstance(layer, Items) or layer.length % scale:
+        raise Corrupt(f"page has {layer.length:,} items, expected a multiple of {scale} for fixed-size lists")
+    count = layer.length // scale
+    if layer.validity is None:
+        return Items(count, None, 0)
+    valid = np.unpackbits(layer.validity, count=layer.length, bitorder="little")[::scale]
+    return Items(count, np.packbits(valid, bitorder="little"), count - int(np.count_nonzero(valid)))

@@ -16,7 +16,7 @@ import pyarrow.types as pat
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.kernels import gather
 
-__all__ = ["Bytes", "Fixed", "FixedList", "Packed", "Values", "Variable", "fixed_bits", "from_arrow", "take", "to_arrow"]
+__all__ = ["Bytes", "Fixed", "FixedList", "Indexed", "Packed", "Values", "Variable", "fixed_bits", "from_arrow", "take", "to_arrow"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -62,7 +62,20 @@ class Packed:
     children: tuple[Values, ...]
 
 
-Values = Fixed | Variable | FixedList | Packed
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """``keys`` into ``items``: what an Arrow dictionary column is."""
+
+    keys: Fixed
+    items: Values
+
+    @property
+    def count(self) -> int:
+        """Values, each a key."""
+        return self.keys.count
+
+
+Values = Fixed | Variable | FixedList | Packed | Indexed
 
 
 def fixed_bits(kind: pa.DataType) -> int | None:
@@ -86,6 +99,8 @@ def to_arrow(values: Values, kind: pa.DataType, validity: Bytes | None = None, n
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, to_arrow(values, kind.storage_type, validity, null_count))
     mask = None if validity is None or not null_count else pa.py_buffer(validity)
+    if pat.is_dictionary(kind):
+        return _dictionary(values, kind, validity, null_count)
     match values:
         case Fixed(bits, count, data):
             expected = fixed_bits(kind)
@@ -106,6 +121,27 @@ def to_arrow(values: Values, kind: pa.DataType, validity: Bytes | None = None, n
                 raise Corrupt(f"page holds structs of {len(children)} fields, expected type {kind}")
             arrays = [to_arrow(child, kind.field(at).type) for at, child in enumerate(children)]
             return pa.Array.from_buffers(kind, count, [mask], null_count, children=arrays)
+
+
+def _dictionary(values: Values, kind: pa.DictionaryType, validity: Bytes | None, null_count: int) -> pa.Array:
+    if not isinstance(values, Indexed):
+        return to_arrow(values, kind.value_type, validity, null_count).dictionary_encode().cast(kind)
+    _check_indices(values.keys.words(), values.items.count)
+    keys = to_arrow(values.keys, _KEY_TYPES[values.keys.bits], validity, null_count)
+    try:
+        return pa.DictionaryArray.from_arrays(
+            keys.cast(kind.index_type), to_arrow(values.items, kind.value_type), ordered=kind.ordered, safe=False
+        )
+    except pa.ArrowInvalid as error:
+        raise Corrupt(f"dictionary keys do not fit type {kind}: {error}") from None
+
+
+_KEY_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
+
+
+def _check_indices(indices: npt.NDArray[np.integer], count: int) -> None:
+    if len(indices) and (int(indices.max()) >= count or int(indices.min()) < 0):
+        raise Corrupt(f"index {int(indices.max()):,} into {count:,} values")
 
 
 def _offsets_for(kind: pa.DataType, offsets: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
@@ -184,9 +220,11 @@ def _variable(array: pa.Array, dtype: np.dtype[np.signedinteger]) -> Variable:
 
 def take(values: Values, indices: npt.NDArray[np.integer]) -> Values:
     """The values at ``indices``, which are checked against the count."""
-    if len(indices) and (int(indices.max()) >= values.count or int(indices.min()) < 0):
-        raise Corrupt(f"index {int(indices.max()):,} into {values.count:,} values")
+    _check_indices(indices, values.count)
     match values:
+        case Indexed(keys, items):
+            taken = take(keys, indices)
+            return Indexed(taken, items) if isinstance(taken, Fixed) else taken
         case Fixed(1, count, data):
             bits = np.unpackbits(data, count=count, bitorder="little")[indices]
             return Fixed(1, len(indices), np.packbits(bits, bitorder="little"))
