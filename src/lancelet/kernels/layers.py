@@ -60,7 +60,7 @@ _MOST_LAYERS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A layer of values or structs. Bit ``bit_offset + i`` of ``validity`` (least significant first) tells of item ``i``.
+    """A layer of values or structs. Bit ``bit_offset + i`` of ``validity`` tells of item ``i``, lowest bit first.
 
     ``validity`` is None when no item is null. ``null_count`` may be -1 (unknown) where it is an input.
     """

@@ -21,6 +21,11 @@ def zipped(request: pytest.FixtureRequest) -> ModuleType:
     return load(request.param)["zipped"]
 
 
+@pytest.fixture(params=VARIANTS, scope="module")
+def zipping(request: pytest.FixtureRequest) -> ModuleType:
+    return load(request.param)["zipping"]
+
+
 @st.composite
 def pages(draw: st.DrawFn) -> dict[str, Any]:
     bits_rep, bits_def = draw(st.sampled_from([(0, 0), (0, 1), (1, 0), (1, 2), (2, 8), (9, 9)]))
@@ -73,7 +78,9 @@ def test_fixed_width_items_are_read_and_written_as_the_model_does(page: dict[str
         assert same(found[0], rep)
         assert same(found[1], definition)
         assert found[2].tobytes() == b"".join(values)
-        again, starts = kernel.zip_fixed(rep, definition, found[2], **kinds, max_rep=1, value_bytes=value_bytes)
+        again, starts = load(variant)["zipping"].zip_fixed(
+            rep, definition, found[2], **kinds, max_rep=1, value_bytes=value_bytes
+        )
         assert again.tobytes() == data
         assert starts.tolist() == rows
 
@@ -97,7 +104,7 @@ def test_variable_width_items_are_read_and_written_as_the_model_does(
         assert found[2].itemsize * 8 == offset_bits
         assert found[2].tolist() == np.cumsum([0, *map(len, values)]).tolist()
         assert found[3].tobytes() == b"".join(values)
-        again, starts = kernel.zip_variable(rep, definition, found[2], found[3], **kinds, max_rep=1)
+        again, starts = load(variant)["zipping"].zip_variable(rep, definition, found[2], found[3], **kinds, max_rep=1)
         assert again.tobytes() == data
         assert starts.tolist() == rows
 
@@ -134,21 +141,21 @@ def test_any_bytes_are_read_or_refused_alike(
     ("rep", "definition", "size"),
     [([2], [0], 1), ([0], [4], 1), ([0, 0], [0], 1), ([0], [0], 2), ([0], [0], 0), (None, [0], 1), ([0], None, 1)],
 )
-def test_levels_that_do_not_fit_are_not_written(zipped: ModuleType, rep: Any, definition: Any, size: int) -> None:
+def test_levels_that_do_not_fit_are_not_written(zipping: ModuleType, rep: Any, definition: Any, size: int) -> None:
     levels = [None if part is None else np.array(part, np.uint16) for part in (rep, definition)]
     kinds = {"bits_rep": 1, "bits_def": 2, "max_rep": 1, "max_visible": 1}
+    offsets = np.zeros(size + 1, np.int64)
     with pytest.raises(InvalidInput):
-        zipped.zip_fixed(*levels, np.zeros(size, np.uint8), **kinds, value_bytes=1)
+        zipping.zip_fixed(*levels, np.zeros(size, np.uint8), **kinds, value_bytes=1)
     with pytest.raises(InvalidInput):
-        offsets = np.zeros(size + 1, np.int64)
-        zipped.zip_variable(*levels, offsets, np.zeros(9, np.uint8), **kinds, length_bits=32)
+        zipping.zip_variable(*levels, offsets, np.zeros(9, np.uint8), **kinds, length_bits=32)
 
 
 @pytest.mark.parametrize("offsets", [[0, 5], [-1, 2], [2, 1]])
-def test_values_outside_of_their_bytes_are_not_written(zipped: ModuleType, offsets: list[int]) -> None:
+def test_values_outside_of_their_bytes_are_not_written(zipping: ModuleType, offsets: list[int]) -> None:
     kinds = {"bits_rep": 0, "bits_def": 0, "max_rep": 0, "max_visible": 0, "length_bits": 32}
     with pytest.raises(InvalidInput, match="offsets"):
-        zipped.zip_variable(None, None, np.array(offsets), np.zeros(4, np.uint8), **kinds)
+        zipping.zip_variable(None, None, np.array(offsets), np.zeros(4, np.uint8), **kinds)
 
 
 def test_items_without_any_bytes_are_corrupt(zipped: ModuleType) -> None:

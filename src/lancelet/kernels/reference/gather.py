@@ -55,8 +55,9 @@ def take_fixed(data: Bytes, item_size: int, indices: Places, out: Bytes) -> None
 def take_variable(offsets: Offsets, data: Bytes, indices: Places) -> tuple[Offsets, Bytes]:
     """The values that the indices name, as offsets of the same width and bytes.
 
-    >>> offsets, data = take_variable(np.array([0, 2, 3], np.int32), np.frombuffer(b"abc", np.uint8), np.array([1, 0, 1]))
-    >>> offsets.tolist(), data.tobytes()
+    >>> data = np.frombuffer(b"abc", np.uint8)
+    >>> offsets, taken = take_variable(np.array([0, 2, 3], np.int32), data, np.array([1, 0, 1]))
+    >>> offsets.tolist(), taken.tobytes()
     ([0, 1, 3, 4], b'cabc')
     """
     check_some_offsets(offsets)
@@ -73,7 +74,7 @@ def take_variable(offsets: Offsets, data: Bytes, indices: Places) -> tuple[Offse
         raise too_large(int(taken[-1]))
     out = np.empty(int(taken[-1]), dtype=np.uint8)
     copy_pieces(data, starts, sizes, out)
-    return taken.astype(offsets.dtype), out
+    return (taken.astype(np.int32) if offsets.itemsize == 4 else taken), out
 
 
 def _check_indices(indices: Places, have: int) -> None:

@@ -33,7 +33,7 @@ def unravel(
 
     The innermost layer has an entry for each stored value: null values have one, null and empty lists do not.
     ``num_items``, the number of stored values, is needed where there are no levels and checked where there are.
-    An item inside a null struct is null where its layer can be; a list inside a null struct is a null list or an empty one.
+    An item inside a null struct is null where its layer can be; a list inside a null struct is null, or else empty.
 
     >>> rep, definition = np.array([1, 0, 1, 1], np.uint16), np.array([0, 1, 2, 3], np.uint16)
     >>> values, lists = unravel(rep, definition, [3, 6])  # [[x, null], null, []]

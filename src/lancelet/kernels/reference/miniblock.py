@@ -87,7 +87,7 @@ def chunk_headers(
 def assemble(
     levels: Sequence[Pieces], values: Sequence[Pieces], num_levels: Places, logs: NDArray[np.uint8], large: bool
 ) -> tuple[Bytes, Bytes]:
-    """Write chunk words and chunks. Each buffer is given as all chunks' bytes, where each chunk's start, and their sizes.
+    """Write chunk words and chunks. A buffer is given as the bytes of all chunks, where each chunk's start, and sizes.
 
     ``levels`` has the buffers of repetition and definition levels, as far as there are any; ``logs`` the log2 of each
     chunk's number of values, 0 in the last.

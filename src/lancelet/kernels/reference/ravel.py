@@ -18,11 +18,12 @@ Levels = NDArray[np.uint16]
 def ravel(layers: Sequence[Items | Lists]) -> tuple[Levels | None, Levels | None, tuple[int, ...]]:
     """Turn layers, innermost first, into repetition levels, definition levels and the layers' codes.
 
-    Levels that the layers do not call for are None. Offsets start at 0 and lists that are null, or inside a null struct,
-    have no entries. What lies in a null struct counts as null itself, as in files of the reference implementation, so the
-    codes of a struct's inner layers allow for nulls wherever the struct's does.
+    Levels that the layers do not call for are None. Offsets start at 0 and lists that are null, or inside a null
+    struct, have no entries. What lies in a null struct counts as null itself, as in files of the reference
+    implementation, so the codes of a struct's inner layers allow for nulls wherever the struct's does.
 
-    >>> rep, definition, codes = ravel([Items(2, np.array([1], np.uint8)), Lists(np.array([0, 2, 2]))])  # [[x, null], []]
+    >>> rows = [Items(2, np.array([1], np.uint8)), Lists(np.array([0, 2, 2]))]  # [[x, null], []]
+    >>> rep, definition, codes = ravel(rows)
     >>> rep.tolist(), definition.tolist(), codes
     ([1, 0, 1], [0, 1, 2], (3, 5))
     """
