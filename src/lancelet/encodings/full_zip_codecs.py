@@ -157,24 +157,32 @@ def store_rows(rows: Packed, kind: pa.DataType, validity: Bytes | None, knobs: K
     fields: list[c.PackedField] = []
     pieces: list[tuple[Bytes, Ints, Ints]] = []
     for at, child in enumerate(rows.children):
-        if isinstance(child, Variable):
-            inner = kind.field(at).type
-            text = pat.is_string(inner) or pat.is_large_string(inner)
-            bits = 64 if pat.is_large_string(inner) or pat.is_large_binary(inner) else 32
-            variable = store_variable(child, None, knobs, text=text, offset_bits=bits)
+        variable = _store_field(child, kind.field(at).type, knobs)
+        if variable is not None:
+            bits = variable.offset_bits
             fields.append(c.PackedField(variable.encoding, bits_per_length=bits))
             offsets = variable.strings.offsets.astype(np.int64, copy=False)
             lengths = np.diff(offsets)
             pieces.append(_even(lengths.astype(f"<u{bits // 8}").view(np.uint8), bits // 8, rows.count))
             pieces.append((variable.strings.data, offsets[:-1], lengths))
             continue
-        if isinstance(child, Fixed) and child.bits == 1:
-            raise Unsupported(f"boolean field {kind.field(at).name!r} in a packed struct")
         fixed = store_fixed(child)
         fields.append(c.PackedField(fixed.encoding, bits_per_value=8 * fixed.width))
         pieces.append(_even(fixed.data, fixed.width, rows.count))
     strings = _side_by_side(pieces, rows.count, validity)
     return StoredVariable(c.VariablePackedStruct(tuple(fields)), 32, strings)
+
+
+def _store_field(values: Values, kind: pa.DataType, knobs: Knobs) -> StoredVariable | None:
+    """A field of varying length in the form that suits it; None for one of fixed width."""
+    match values:
+        case Variable():
+            text = pat.is_string(kind) or pat.is_large_string(kind)
+            bits = 64 if pat.is_large_string(kind) or pat.is_large_binary(kind) else 32
+            return store_variable(values, None, knobs, text=text, offset_bits=bits)
+        case Packed():
+            return store_rows(values, kind, None, knobs)
+    return None
 
 
 def _even(data: Bytes, width: int, count: int) -> tuple[Bytes, Ints, Ints]:
