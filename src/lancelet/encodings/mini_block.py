@@ -37,6 +37,8 @@ class MiniBlockIndex:
     counts: Ints
     #: First row that starts in chunk ``c`` or later, for each chunk and behind the last.
     first_rows: Ints
+    #: First row of which chunk ``c`` holds any piece: one that began earlier may go on in it.
+    touched_rows: Ints
     dictionary: Values | None
 
 
@@ -53,17 +55,22 @@ def parse_index(layout: MiniBlockLayout, rows: int, buffers: Sequence[Bytes], da
     if layout.dictionary is not None:
         dictionary = block.decode(layout.dictionary, buffers[1], layout.num_dictionary_items)
     if layout.repetition_index_depth:
-        first_rows = _first_rows(buffers[-1], len(starts), layout.repetition_index_depth, rows)
+        first_rows, touched = _first_rows(buffers[-1], len(starts), layout.repetition_index_depth, rows)
     elif any(layer.is_list for layer in layout.layers):
         # Without an index the rows can only be counted by reading all chunks: the page is one unit.
         first_rows = np.concatenate([np.zeros(1, np.int64), np.full(len(starts), rows, np.int64)])
+        touched = np.zeros(len(starts), np.int64)
     else:
         first_rows = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return MiniBlockIndex(starts, sizes, counts, first_rows, dictionary)
+        touched = first_rows[:-1]
+    return MiniBlockIndex(starts, sizes, counts, first_rows, touched, dictionary)
 
 
-def _first_rows(index: Bytes, chunks: int, depth: int, rows: int) -> Ints:
-    """From (rows completed, items left over) of each chunk, u64 each, to the first row that starts in each chunk."""
+def _first_rows(index: Bytes, chunks: int, depth: int, rows: int) -> tuple[Ints, Ints]:
+    """From (rows completed, items left over) of each chunk, u64 each, to the first row that starts in each chunk.
+
+    The second array says which row each chunk begins with, were it in its middle.
+    """
     if len(index) != chunks * (depth + 1) * 8:
         raise Corrupt(f"repetition index has {len(index):,} bytes, expected {chunks * (depth + 1) * 8:,}")
     table = np.frombuffer(index.tobytes(), np.int64).reshape(chunks, depth + 1)
@@ -74,7 +81,8 @@ def _first_rows(index: Bytes, chunks: int, depth: int, rows: int) -> Ints:
         raise Corrupt(f"repetition index counts {int(ended[-1]):,} rows, expected {rows:,}")
     begun = ended + (table[:, 1] > 0)
     begun[-1:] = rows
-    return np.concatenate([np.zeros(1, np.int64), begun])
+    zero = np.zeros(1, np.int64)
+    return np.concatenate([zero, begun]), np.concatenate([zero, ended])[:-1]
 
 
 def chunks_of_rows(index: MiniBlockIndex, rows: slice | Ints) -> Ints:
@@ -87,10 +95,9 @@ def chunks_of_rows(index: MiniBlockIndex, rows: slice | Ints) -> Ints:
         if rows.start >= rows.stop:
             return np.zeros(0, np.int64)
         first = _chunk_where_begins(first_rows, np.array([rows.start]))[0]
-        last = np.searchsorted(first_rows, rows.stop, "left")
-        return np.arange(first, min(last, len(index.starts)), dtype=np.int64)
+        return np.arange(first, np.searchsorted(index.touched_rows, rows.stop, "left"), dtype=np.int64)
     begins = _chunk_where_begins(first_rows, rows)
-    ends = np.minimum(np.searchsorted(first_rows, rows + 1, "left"), len(index.starts))
+    ends = np.searchsorted(index.touched_rows, rows + 1, "left")
     marks = np.zeros(len(index.starts) + 1, np.int64)
     np.add.at(marks, begins, 1)
     np.add.at(marks, np.maximum(ends, begins + 1), -1)
