@@ -1,8 +1,9 @@
-"""``python -m bench [--only NAME] [--fresh] [--pages huge|small]``: measures all families or those of that name."""
+"""``python -m bench [NAME] [--quick] [--fresh] [--pages huge|small]``: measures all families or those of that name."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -24,14 +25,17 @@ def families() -> Iterator[tuple[str, list[Case[object]]]]:
 def main() -> None:
     """Measure, print, save and draw."""
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("--only", default="", help="part of the name of a family, or of FAMILY/CASE")
+    parser.add_argument("only", nargs="?", default="", help="part of the name of a family, or of FAMILY/CASE")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each case")
     parser.add_argument("--fresh", action="store_true", help="each run in a process of its own")
     parser.add_argument("--pages", choices=sorted(fresh.PAGES), default="default", help="memory pages, with --fresh")
     parser.add_argument(
         "--child", nargs=4, metavar=("FAMILY", "CASE", "CONTENDER", "REPETITION"), help=argparse.SUPPRESS
     )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, for development")
     options = parser.parse_args()
+    if options.quick:
+        os.environ["BENCH_SCALE"] = "0.1"
     if options.child:
         family, name, contender, repetition = options.child
         case = next(case for case in import_module(f"bench.{family}").cases() if case.name == name)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from bench.harness import Case, Measured, State, Times, check, once, peak_memory
+from bench.harness import Case, Measured, State, Times, check, forget_peak, once, peak_memory
 
 __all__ = ["PAGES", "child", "measure_fresh"]
 
@@ -21,7 +21,7 @@ PAGES = {
 
 def measure_fresh(family: str, case: Case[State], *, pages: str = "default", repetitions: int = 5) -> Measured:
     """Time each contender in processes of its own, the contenders in turn."""
-    check(case)
+    weights = check(case)
     runs: dict[str, list[tuple[float, float, int]]] = {name: [] for name in case.contenders}
     for repetition in range(1, repetitions + 1):
         for name, found in runs.items():
@@ -32,11 +32,15 @@ def measure_fresh(family: str, case: Case[State], *, pages: str = "default", rep
     times = {}
     for name, found in runs.items():
         wall, cpu, peak = zip(*found, strict=True)
-        times[name] = Times(wall, cpu, peak)
-    return Measured(family, f"{case.name} [{pages} pages]", case.baseline, case.size, times)
+        times[name] = Times(wall, cpu, peak, weights.get(name, 0))
+    return Measured(family, f"{case.name} [{pages} pages]", case.baseline, case.size, times, goal=case.goal)
 
 
 def child(case: Case[State], contender: str, repetition: int) -> None:
     """What the fresh process does: one run, its figures as JSON on the last line."""
+    case.prepare.get(contender, lambda: None)()
+    case.fresh(repetition)
+    forget_peak()
+    before = peak_memory()
     wall, cpu, _ = once(case, contender, repetition)
-    print(json.dumps([wall, cpu, peak_memory()]))
+    print(json.dumps([wall, cpu, peak_memory() - before]))

@@ -43,15 +43,25 @@ class Case(Generic[State]):
     size: int = 0
     limits: Mapping[str, Callable[[State], object]] = field(default_factory=dict)
     equal: Callable[[object, object], bool] = same
+    #: What of a result is compared: of a file that was written, its rows.
+    compared: Callable[[object], object] = field(default=lambda result: result)
+    #: Bytes that a contender has put out, where contenders differ in that.
+    weigh: Callable[[object], int] | None = None
+    #: What a contender does once in each process, outside the time that is taken: imports, opening of files.
+    prepare: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    #: How many times as fast as the baseline lancelet is meant to be; 0 for no such aim.
+    goal: float = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Wall and CPU seconds of one contender, and the peak memory of its process where it had one of its own."""
+    """Wall and CPU seconds of one contender; the memory it added to its process where it had one of its own."""
 
     wall: tuple[float, ...]
     cpu: tuple[float, ...]
     peak: tuple[int, ...] = ()
+    #: Bytes put out, where the case weighs them.
+    weight: int = 0
 
     @property
     def least(self) -> float:
@@ -79,6 +89,11 @@ class Measured:
     size: int
     times: Mapping[str, Times]
     limits: frozenset[str] = frozenset()
+    goal: float = 0
+
+    def cpu_ratio(self, contender: str) -> float:
+        """How many times less CPU time than the baseline the contender needs, by the least of each."""
+        return self.times[self.baseline].least_cpu / max(self.times[contender].least_cpu, 1e-9)
 
     def ratio(self, contender: str) -> float:
         """How many times as fast as the baseline the contender is, by least wall time."""
@@ -94,17 +109,23 @@ def once(case: Case[State], contender: str, repetition: int) -> tuple[float, flo
     return time.perf_counter() - began, time.process_time() - cpu, result
 
 
-def check(case: Case[State]) -> None:
-    """Refuse to time contenders that do not give the same."""
-    expected = once(case, case.baseline, 0)[2]
-    for name in case.contenders:
-        if not case.equal(once(case, name, 0)[2], expected):
+def check(case: Case[State]) -> dict[str, int]:
+    """Refuse to time contenders that do not give the same; what each put out, where the case weighs that."""
+    weights = {}
+    results = {}
+    for name in dict.fromkeys([case.baseline, *case.contenders]):
+        case.prepare.get(name, lambda: None)()
+        result = once(case, name, 0)[2]
+        weights[name] = case.weigh(result) if case.weigh else 0
+        results[name] = case.compared(result)
+        if name != case.baseline and not case.equal(results.pop(name), results[case.baseline]):
             raise SystemExit(f"bench: {case.name}: {name} and {case.baseline} give different results")
+    return weights
 
 
 def measure(family: str, case: Case[State], *, seconds: float = 1.0, least: int = 5, most: int = 200) -> Measured:
     """Time all contenders of a case in turn, in this process, for about so many seconds."""
-    check(case)
+    weights = check(case)
     names = [*case.contenders, *case.limits]
     wall: dict[str, list[float]] = {name: [] for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in names}
@@ -117,8 +138,15 @@ def measure(family: str, case: Case[State], *, seconds: float = 1.0, least: int 
             cpu[name].append(used)
         if repetition >= least and time.perf_counter() > until:
             break
-    times = {name: Times(tuple(wall[name]), tuple(cpu[name])) for name in names}
-    return Measured(family, case.name, case.baseline, case.size, times, frozenset(case.limits))
+    times = {name: Times(tuple(wall[name]), tuple(cpu[name]), (), weights.get(name, 0)) for name in names}
+    return Measured(family, case.name, case.baseline, case.size, times, frozenset(case.limits), case.goal)
+
+
+def forget_peak() -> None:
+    """Let :func:`peak_memory` count from now on, where the system can do that."""
+    counters = Path("/proc/self/clear_refs")
+    if counters.exists():
+        counters.write_text("5")
 
 
 def peak_memory() -> int:

@@ -14,7 +14,7 @@ from lancelet import kernels
 __all__ = ["RESULTS", "chart", "save", "table"]
 
 RESULTS = Path(__file__).parent / "results"
-COLUMNS = ("contender", "min ms", "median", "cpu", "GB/s", "peak MB", "x baseline")
+COLUMNS = ("contender", "min ms", "median", "cpu", "GB/s", "peak MB", "file MB", "x baseline", "x cpu")
 
 
 def table(measured: Measured) -> str:
@@ -29,8 +29,13 @@ def table(measured: Measured) -> str:
 def _cells(measured: Measured, name: str, times: Times) -> Sequence[str]:
     rate = f"{measured.size / times.least / 1e9:.2f}" if measured.size else ""
     peak = f"{max(times.peak) / 1e6:.0f}" if times.peak else ""
+    weight = f"{times.weight / 1e6:.2f}" if times.weight else ""
     ratio = "(limit)" if name in measured.limits else f"{measured.ratio(name):.2f}"
-    return f"{times.least * 1e3:.3f}", f"{times.median * 1e3:.3f}", f"{times.least_cpu * 1e3:.3f}", rate, peak, ratio
+    if name == "lancelet" and measured.goal:
+        ratio += f" ({measured.goal:g})"
+    by_cpu = "" if name in measured.limits else f"{measured.cpu_ratio(name):.2f}"
+    figures = (f"{seconds * 1e3:.3f}" for seconds in (times.least, times.median, times.least_cpu))
+    return *figures, rate, peak, weight, ratio, by_cpu
 
 
 def save(family: str, results: Sequence[Measured]) -> Path:
