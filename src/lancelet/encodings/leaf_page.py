@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.values import Bytes, Values
+from lancelet.format.arrays import ArrayEncoding
 from lancelet.format.layouts import Layer, PageLayout
 from lancelet.format.versions import FileVersion
 
@@ -49,6 +50,6 @@ class LeafPage:
 class EncodedPage:
     """A page ready to be placed in a file."""
 
-    layout: PageLayout
+    layout: PageLayout | ArrayEncoding
     buffers: tuple[Bytes, ...]
     num_rows: int

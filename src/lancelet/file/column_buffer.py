@@ -9,6 +9,7 @@ import pyarrow as pa
 from lancelet.encodings.blob import PendingBlobs
 from lancelet.encodings.leaf_page import EncodedPage
 from lancelet.encodings.leaf_pages import LeafWriter
+from lancelet.encodings.v2_0.node_writer import NodeWriter
 
 __all__ = ["ColumnBuffer", "Flush"]
 
@@ -20,7 +21,7 @@ class Flush:
     column: int
     first_row: int
     rows: pa.Array
-    writer: LeafWriter
+    writer: LeafWriter | NodeWriter
 
     def encode(self) -> list[EncodedPage | PendingBlobs]:
         """The pages that hold the rows."""
@@ -32,7 +33,7 @@ class ColumnBuffer:
     """Collects skeleton arrays until they make a page of about ``page_bytes``; none becomes larger than ``largest``."""
 
     column: int
-    writer: LeafWriter
+    writer: LeafWriter | NodeWriter
     page_bytes: int
     largest: int
     _pieces: list[pa.Array] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Writing a data file of version 2.1 or later: rows in, pages out, and the metadata behind them.
+"""Writing a data file of version 2.0 or later: rows in, pages out, and the metadata behind them.
 
 A file, front to back: page buffers, each starting at a multiple of 64; the global buffers likewise, the schema last;
 column metadata; the column offset table; the global buffer offset table; the footer.
@@ -6,7 +6,7 @@ column metadata; the column offset table; the global buffer offset table; the fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,11 +16,14 @@ from lancelet.encodings.encode import encode_page
 from lancelet.encodings.leaf_page import EncodedPage
 from lancelet.encodings.leaf_pages import LeafWriter
 from lancelet.encodings.shape import Shape, leaves, path_to, split
+from lancelet.encodings.v2_0.node_writer import NodeWriter
 from lancelet.encodings.values import Bytes
 from lancelet.file.column_buffer import ColumnBuffer, Flush
 from lancelet.file.prepare import prepared
-from lancelet.file.shapes import shapes_of, stored_fields
+from lancelet.file.shapes import column_numbers, shapes_of, stored_fields
 from lancelet.file.workers import map_tasks
+from lancelet.file.writing_v2_0 import column_encodings, node_writers, split_nodes
+from lancelet.format.arrays import BlobColumn, ColumnEncoding, ValuesColumn
 from lancelet.format.columns import ALIGNMENT, Column, Page, Range, describe_page, write_column
 from lancelet.format.fields import Field, FileDescriptor, Schema, write_file_descriptor
 from lancelet.format.footer import Footer, write_footer, write_offset_table
@@ -55,19 +58,14 @@ class FileWriter:
     ) -> None:
         self.num_rows = 0
         self._output, self._schema, self._arrow, self._version = output, schema, arrow, version
-        self._shapes = shapes_of(schema, arrow)
+        self._shapes = shapes_of(schema, arrow, column_numbers(schema, version))
         self._global_buffers: list[Range] = []
-        fields = list(stored_fields(schema))
-        self._pages: list[list[Page]] = [[] for _ in fields]
+        self._encodings = _encodings(schema, version)
+        self._blobs = {at for at, encoding in enumerate(self._encodings) if isinstance(encoding, BlobColumn)}
+        self._pages: list[list[Page]] = [[] for _ in self._encodings]
         self._buffers = {
-            leaf.column: ColumnBuffer(
-                leaf.column,
-                LeafWriter(path_to(shape, leaf.column), version, encode_page, _wishes(fields[leaf.column], shape)),
-                page_bytes,
-                largest_page,
-            )
-            for shape in self._shapes
-            for leaf in leaves(shape)
+            column: ColumnBuffer(column, writer, page_bytes, largest_page)
+            for column, writer in _writers(schema, self._shapes, version).items()
         }
 
     @property
@@ -80,10 +78,15 @@ class FileWriter:
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
             flushes: list[Flush] = []
             for shape, array in zip(self._shapes, prepared(part, self._arrow), strict=True):
-                for column, skeleton in split(shape, array).items():
-                    flushes.extend(self._buffers[column].add(skeleton))
+                for column, rows in self._split(shape, array):
+                    flushes.extend(self._buffers[column].add(rows))
             self.num_rows += part.num_rows
             self._encode(flushes)
+
+    def _split(self, shape: Shape, array: pa.Array) -> Iterable[tuple[int, pa.Array]]:
+        if self._version is FileVersion.V2_0:
+            return split_nodes(shape, array, self._blobs, self._put)
+        return split(shape, array).items()
 
     def _encode(self, flushes: Sequence[Flush]) -> None:
         large = sum(flush.rows.nbytes for flush in flushes) >= _WORTH_A_THREAD
@@ -97,7 +100,9 @@ class FileWriter:
         if isinstance(page, PendingBlobs):
             page = page.placed(self._put)
         buffers = [self._put(buffer) for buffer in page.buffers]
-        return describe_page(page.layout, buffers=buffers, length=page.num_rows * scale, priority=first_row)
+        # Entries of a 2.0 column below lists are no rows: its pages have no priority.
+        priority = 0 if self._version is FileVersion.V2_0 else first_row
+        return describe_page(page.layout, buffers=buffers, length=page.num_rows * scale, priority=priority)
 
     def _put(self, data: Bytes | bytes) -> Range:
         """Write one buffer at the next multiple of the alignment."""
@@ -121,10 +126,13 @@ class FileWriter:
     def close(self) -> int:
         """Write what waits and all metadata, publish the file, and return its size."""
         self._encode([flush for buffer in self._buffers.values() for flush in buffer.take()])
+        self._fill_empty_columns()
         descriptor = write_file_descriptor(FileDescriptor(self._schema, self.num_rows))
         global_buffers = [self._put(descriptor), *self._global_buffers]
         metadata_start = self._output.position
-        places = [self._append(write_column(Column(tuple(pages)))) for pages in self._pages]
+        described = zip(self._pages, self._encodings, strict=True)
+        columns = [Column(tuple(pages), encoding=encoding) for pages, encoding in described]
+        places = [self._append(write_column(column)) for column in columns]
         column_table = self._append(write_offset_table(places))
         global_table = self._append(write_offset_table(global_buffers))
         footer = Footer(
@@ -132,6 +140,12 @@ class FileWriter:
         )
         self._output.write(write_footer(footer))
         return self._output.close()
+
+    def _fill_empty_columns(self) -> None:
+        """In 2.0 a column below lists that hold nothing has a page all the same: some readers look for it."""
+        for column, buffer in self._buffers.items():
+            if self.num_rows and not self._pages[column] and isinstance(buffer.writer, NodeWriter):
+                self._pages[column].append(self._place(buffer.writer.empty(), 0, 1))
 
     def _append(self, data: bytes) -> Range:
         place = (self._output.position, len(data))
@@ -141,6 +155,24 @@ class FileWriter:
     def abort(self) -> None:
         """Give up: no file appears."""
         self._output.abort()
+
+
+def _encodings(schema: Schema, version: FileVersion) -> list[ColumnEncoding]:
+    if version is FileVersion.V2_0:
+        return column_encodings(schema)
+    return [ValuesColumn() for _ in stored_fields(schema)]
+
+
+def _writers(schema: Schema, shapes: Sequence[Shape], version: FileVersion) -> Mapping[int, LeafWriter | NodeWriter]:
+    """What makes the pages of each column."""
+    if version is FileVersion.V2_0:
+        return node_writers(schema, shapes)
+    fields = list(stored_fields(schema))
+    return {
+        leaf.column: LeafWriter(path_to(shape, leaf.column), version, encode_page, _wishes(fields[leaf.column], shape))
+        for shape in shapes
+        for leaf in leaves(shape)
+    }
 
 
 def _wishes(field: Field, top: Shape) -> dict[str, str]:
