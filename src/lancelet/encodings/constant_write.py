@@ -130,18 +130,25 @@ def _is_smallest(page: LeafPage, scalar: Bytes, valid: np.ndarray | None) -> boo
     for side in levels:
         blocks = -(-len(side) // 1024)
         packed_levels += min(2 * len(side), 128 * blocks * max(1, int(side.max()).bit_length()))
-    bits = 8 * size
-    if isinstance(page.values, Variable):
-        bits += 32
-    elif isinstance(page.values, Fixed) and page.values.bits <= 64:
-        bits = int.from_bytes(scalar.tobytes(), "little").bit_length() if page.values.bits > 1 else 1
-    has_dictionary = isinstance(page.values, Variable) or (isinstance(page.values, Fixed) and page.values.bits == 128)
-    if count >= _FEWEST_FOR_DICTIONARY and (has_dictionary or bits > 32) and bits > 40:
-        bits = 0 if valid is None else 1
-    elif valid is None and isinstance(page.values, Fixed) and page.values.bits in (8, 16, 32, 64):
-        bits = 0
-    elsewhere = packed_levels + count * bits // 8 + size + 32
+    elsewhere = packed_levels + count * _bits_elsewhere(page, scalar, valid) // 8 + size + 32
     return size + sum(2 * len(side) for side in levels) <= elsewhere
+
+
+def _bits_elsewhere(page: LeafPage, scalar: Bytes, valid: np.ndarray | None) -> int:
+    """About what a mini-block takes for each value: next to nothing for runs, a bit for an index or a boolean."""
+    runs = 0 if valid is None else 1
+    match page.values:
+        case Fixed(1):
+            return 1
+        case Fixed(bits, count) if bits in (64, 128) and count >= _FEWEST_FOR_DICTIONARY:
+            return runs
+        case Fixed(8 | 16 | 32 | 64):
+            return runs and int.from_bytes(scalar.tobytes(), "little").bit_length()
+        case Variable(count) if len(scalar) > 1 and count >= _FEWEST_FOR_DICTIONARY:
+            return runs
+        case Variable():
+            return 8 * len(scalar) + 32
+    return 8 * len(scalar)
 
 
 def _with_scalar(page: LeafPage, scalar: Bytes) -> EncodedPage:

@@ -44,7 +44,7 @@ class StoredVariable:
     strings: Variable
 
 
-def store_fixed(values: Values) -> StoredFixed:
+def store_fixed(values: Values, validity: Bytes | None = None) -> StoredFixed:
     """Values of one width as they stand in the page: booleans in a byte each, bitmaps of items before lists."""
     match values:
         case Fixed(1, count, data):
@@ -52,7 +52,7 @@ def store_fixed(values: Values) -> StoredFixed:
         case Fixed(bits, count, data):
             return StoredFixed(c.Flat(bits), bits // 8, data[: count * (bits // 8)])
         case FixedList(_, count):
-            return _store_lists(values, count)
+            return _store_lists(values, count, validity)
         case Packed(count, children):
             parts = [store_fixed(child) for child in children]
             widths = tuple(8 * part.width for part in parts)
@@ -61,7 +61,7 @@ def store_fixed(values: Values) -> StoredFixed:
     raise Unsupported(f"{type(values).__name__.lower()} values as values of one width")
 
 
-def _store_lists(lists: FixedList, count: int) -> StoredFixed:
+def _store_lists(lists: FixedList, count: int, validity: Bytes | None) -> StoredFixed:
     """Bitmaps of each value, the outermost list's first, then all its innermost items."""
     dimensions: list[tuple[int, bool]] = []
     bitmaps: list[Bytes] = []
@@ -72,7 +72,6 @@ def _store_lists(lists: FixedList, count: int) -> StoredFixed:
         dimensions.append((inner.dimension, inner.validity is not None))
         if inner.validity is not None:
             bitmaps.append(_bits_of_each(inner.validity, count, items))
-            last = inner.validity
         inner = inner.items
     if not isinstance(inner, Fixed):
         raise Unsupported(f"fixed-size lists of {type(inner).__name__.lower()} values")
@@ -82,9 +81,10 @@ def _store_lists(lists: FixedList, count: int) -> StoredFixed:
         )
     width = items * inner.bits // 8
     encoding: c.Compression = c.Flat(inner.bits)
-    if bitmaps and dimensions[-1][1] and not last.any():
+    if dimensions[-1][1] and not _of_valid(bitmaps[-1], validity).any():
         # No item holds a value: the bitmaps say all.
         encoding, width = c.Constant(), 0
+        bitmaps[-1] = np.zeros_like(bitmaps[-1])
     for dimension, has_validity in reversed(dimensions):
         encoding = c.FixedSizeList(dimension, encoding, has_validity)
     if not bitmaps:
@@ -92,6 +92,14 @@ def _store_lists(lists: FixedList, count: int) -> StoredFixed:
     parts = [*bitmaps, inner.data[: count * width].reshape(count, width)]
     table = np.concatenate(parts, axis=1)
     return StoredFixed(encoding, table.shape[1], table.reshape(-1))
+
+
+def _of_valid(table: Bytes, validity: Bytes | None) -> Bytes:
+    """The rows that are not null."""
+    if validity is None:
+        return table
+    valid = np.unpackbits(validity, count=len(table), bitorder="little")
+    return np.compress(valid, table, axis=0)
 
 
 def _bits_of_each(bitmap: Bytes, count: int, bits: int) -> Bytes:

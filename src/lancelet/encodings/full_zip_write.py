@@ -42,7 +42,7 @@ def encode(page: LeafPage, knobs: Knobs) -> EncodedPage:
                 "packed structs with fields of varying length need file version 2.2, the file has version "
                 f"{page.version.label}"
             )
-    return _fixed(page, shape, definition, bits_def, store_fixed(values))
+    return _fixed(page, shape, definition, bits_def, store_fixed(values, page.validity))
 
 
 def _fixed(
