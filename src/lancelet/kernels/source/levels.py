@@ -359,6 +359,8 @@ def unravel(rep, definition, codes, *, num_items=None) -> list:
             validity, nulls = _validity(shown, count, below, code, shape)
             result.append(Items(count, validity, nulls))
         else:
+            if depth == 0 and shape.visible[0] == shape.max_def:
+                definition = None  # they tell of items only, and have been read
             offsets, rep, definition, shown = _peeled(rep, definition, depth, shape)
             count = len(offsets) - 1
             validity, nulls = _validity(shown, count, below, code, shape)

@@ -124,7 +124,7 @@ def _spread(
 ) -> cython.bint:
     """Make room for the entries of lists; the outputs are zero already. False if a null list has entries.
 
-    ``rep`` and ``definition`` may be NULL, meaning all zero; ``definition_out`` too, if nothing is null or empty.
+    ``rep`` and ``definition`` may be NULL, meaning all zero; ``definition_out`` too while nothing is null or empty.
     """
     p: cython.Py_ssize_t
     e: cython.Py_ssize_t = 0
@@ -289,7 +289,8 @@ def ravel(layers) -> tuple:
             inside = int(layer.offsets[layer.length]) if layer.length else 0
             length = hidden + short + inside
             rep_out = np.zeros(length, dtype=np.uint16)
-            def_out = np.zeros(length, dtype=np.uint16) if shape.max_def else None
+            # Without definition levels all are 0, which the next layer with nulls can fill in faster.
+            def_out = np.zeros(length, dtype=np.uint16) if definition is not None or short else None
             empty = shape.below[k] + 1 + (code == 6)
             good = True
             if total and layer.offsets.itemsize == 4:
