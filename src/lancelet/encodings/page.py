@@ -54,7 +54,10 @@ def _items(page: StoredPage, rows: Rows) -> Rows:
     if scale == 1:
         return rows
     if isinstance(rows, slice):
-        return slice(rows.start * scale, rows.stop * scale)
+        if rows == slice(0, page.rows):
+            return slice(0, page.rows * scale)
+        # Chunks end anywhere in a list: the items are named one by one, so that no piece of a list comes along.
+        return np.arange(rows.start * scale, rows.stop * scale, dtype=np.int64)
     return (rows[:, None] * scale + np.arange(scale)).reshape(-1)
 
 

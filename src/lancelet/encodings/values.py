@@ -234,7 +234,12 @@ def take(values: Values, indices: npt.NDArray[np.integer]) -> Values:
             out = np.empty(len(indices) * (bits // 8), np.uint8)
             gather.take_fixed(data[: count * (bits // 8)], bits // 8, indices.astype(np.int64, copy=False), out)
             return Fixed(bits, len(indices), out)
+        case FixedList(dimension, _, items, validity):
+            below = (indices[:, None] * dimension + np.arange(dimension)).reshape(-1)
+            taken = None if validity is None else take(Fixed(1, items.count, validity), below)
+            return FixedList(dimension, len(indices), take(items, below), None if taken is None else taken.data)
+        case Packed(_, children):
+            return Packed(len(indices), tuple(take(child, indices) for child in children))
         case Variable(_, offsets, data):
             offsets, data = gather.take_variable(offsets, data, indices.astype(np.int64, copy=False))
             return Variable(len(indices), offsets, data)
-    raise Unsupported(f"dictionary of {type(values).__name__.lower()} values")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-__all__ = ["NULL_PATTERNS", "SHAPES", "Case", "cases", "leaf_types", "make_array", "nested_types"]
+__all__ = ["NULL_PATTERNS", "SHAPES", "Case", "cases", "late_types", "leaf_types", "make_array", "nested_types"]
 
 #: How nulls lie among the values.
 NULL_PATTERNS = ("none", "few", "half", "most", "all", "runs", "first")
@@ -68,6 +68,22 @@ def leaf_types() -> list[pa.DataType]:
         pa.list_(pa.bool_(), 5),
         pa.list_(pa.list_(pa.int8(), 2), 3),
         pa.list_(pa.float32(), 96),
+        pa.binary(300),
+        pa.null(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.dictionary(pa.int8(), pa.int64()),
+    ]
+
+
+def late_types() -> list[pa.DataType]:
+    """Types that only files of version 2.2 hold."""
+    point = pa.struct([("x", pa.int32()), ("y", pa.string())])
+    return [
+        pa.map_(pa.string(), pa.int32()),
+        pa.map_(pa.int64(), pa.list_(pa.string())),
+        pa.list_(point, 3),
+        pa.struct([("m", pa.map_(pa.string(), point)), ("n", pa.int8())]),
+        pa.struct([("v", pa.list_(point, 2))]),
     ]
 
 
@@ -158,6 +174,9 @@ def _null_offsets(offsets: np.ndarray, mask: np.ndarray, *, large: bool = False)
 def _leaf(draw: np.random.Generator, kind: pa.DataType, rows: int, mask: np.ndarray, shape: str) -> pa.Array:
     if pat.is_null(kind):
         return pa.nulls(rows)
+    if pat.is_dictionary(kind):
+        few = make_array(draw, kind.value_type, 20, nulls="none")
+        return pa.DictionaryArray.from_arrays(pa.array(draw.integers(0, 20, rows), kind.index_type, mask=mask), few)
     numbers = _numbers(draw, rows, shape)
     if pat.is_boolean(kind):
         return pa.array(numbers % 3 == 0, mask=mask)
