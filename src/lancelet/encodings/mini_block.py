@@ -150,11 +150,11 @@ def _read_flat(
     owner = np.searchsorted(picked, np.searchsorted(index.first_rows, rows, "right") - 1)
     within = rows - firsts[owner]
     position = (np.cumsum(chunks.counts) - chunks.counts)[owner] + within
-    if not mini_block_values.has_direct_access(layout.values):
-        values = _values(path, index, mini_block_values.decode(layout.values, chunks))
-        array = build(path, Leveled(layout.layers, None, definition, chunks.total, values))
-        return array.take(pa.array(position))
-    values = _values(path, index, mini_block_values.decode_at(layout.values, chunks, owner, within))
+    if mini_block_values.has_direct_access(layout.values):
+        picked_values = mini_block_values.decode_at(layout.values, chunks, owner, within)
+    else:
+        picked_values = take(mini_block_values.decode(layout.values, chunks), position)
+    values = _values(path, index, picked_values)
     chosen = None if definition is None else definition[position]
     return build(path, Leveled(layout.layers, None, chosen, len(rows), values))
 
