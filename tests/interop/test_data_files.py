@@ -58,7 +58,7 @@ def _check_partial_reads(path: Path, table: pa.Table, case: Case) -> None:
 
 
 def _run(version: str, writer: str, seed: int, count: int, folder: Path) -> None:
-    print(f"seed={seed}")
+    # The seed is in the test's name, the case in every failure's message.
     for case in cases(seed, count, _kinds(version)):
         table = pa.table({"c": case.array()})
         path = folder / "a.lance"
@@ -76,9 +76,7 @@ def test_both_read_a_generated_column_equal(version: str, writer: str, seed: int
 
 @pytest.mark.long
 @pytest.mark.parametrize(("version", "writer", "seed"), list(itertools.product(VERSIONS, WRITERS, range(100, 120))))
-def test_both_read_thousands_of_generated_columns_equal(
-    version: str, writer: str, seed: int, tmp_path: Path
-) -> None:
+def test_both_read_thousands_of_generated_columns_equal(version: str, writer: str, seed: int, tmp_path: Path) -> None:
     _run(version, writer, seed, 250, tmp_path)
 
 

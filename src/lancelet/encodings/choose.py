@@ -12,7 +12,7 @@ from lancelet.encodings import rle
 from lancelet.encodings.bitpacking import BLOCK
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.knobs import Knobs
-from lancelet.encodings.values import Fixed, FixedList, Packed, Values, Variable
+from lancelet.encodings.values import Fixed, FixedList, Indexed, Packed, Values, Variable
 from lancelet.kernels import bitpack, runs
 
 __all__ = [
@@ -137,6 +137,8 @@ def widest(values: Values) -> int:
             return int(np.diff(offsets).max()) if count else 0
         case Packed(_, children):
             return sum(map(widest, children))
+        case Indexed(_, items):
+            return widest(items)
 
 
 def is_narrow(values: Values, knobs: Knobs) -> bool:

@@ -11,9 +11,9 @@ from lancelet.encodings.encoded import Pieces
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Unsupported
 from lancelet.format import compressions as c
-from lancelet.kernels import bitpack, gather, level_runs, runs
+from lancelet.kernels import bitpack, chunk_rows, gather, level_runs, runs
 
-__all__ = ["Levels", "decode", "encode"]
+__all__ = ["Levels", "decode", "decode_at", "encode", "has_direct_access"]
 
 Levels = npt.NDArray[np.uint16]
 
@@ -37,6 +37,29 @@ def decode(encoding: c.Compression, data: Bytes, starts: Ints, sizes: Ints, coun
             level_runs.decode_rle_levels(data, starts, sizes, counts, out)
             return out
     raise Unsupported(f"encoding {type(encoding).__name__} of levels")
+
+
+def has_direct_access(encoding: c.Compression) -> bool:
+    """Whether single levels can be had without decoding their neighbours."""
+    match encoding:
+        case c.Flat(16, None) | c.InlineBitpacking(16, None) | c.OutOfLineBitpacking(16, c.Flat(_, None)):
+            return True
+    return False
+
+
+def decode_at(encoding: c.Compression, data: Bytes, starts: Ints, sizes: Ints, counts: Ints, indices: Ints) -> Levels:
+    """Level ``indices[i]`` of buffer ``i``, which holds ``counts[i]``. Only where :func:`has_direct_access`."""
+    out = np.empty(len(indices), np.uint16)
+    match encoding:
+        case c.OutOfLineBitpacking(16, c.Flat(width, None)):
+            chunk_rows.levels_at(data, starts, sizes, counts, width, indices, out)
+        case c.Flat(16, None):
+            chunk_rows.values_at(data, starts, sizes, 2, np.arange(len(indices)), indices, out.view(np.uint8))
+        case c.InlineBitpacking(16, None):
+            bitpack.unpack_inline_at(data, starts, sizes, np.arange(len(indices)), indices, out)
+        case _:
+            raise Unsupported(f"direct access to levels of encoding {type(encoding).__name__}")
+    return out
 
 
 def encode(levels: Levels, bounds: Ints) -> tuple[c.Compression, Pieces]:

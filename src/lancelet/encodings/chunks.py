@@ -18,7 +18,10 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Buffer ``b`` of chunk ``c`` is ``data[starts[c, b] : starts[c, b] + sizes[c, b]]``; the chunk holds ``counts[c]`` values."""
+    """Buffer ``b`` of chunk ``c`` is the ``sizes[c, b]`` bytes of ``data`` from ``starts[c, b]`` on.
+
+    Chunk ``c`` holds ``counts[c]`` values.
+    """
 
     data: Bytes
     starts: Ints

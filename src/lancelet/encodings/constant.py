@@ -24,7 +24,7 @@ from lancelet.format.layouts import ConstantLayout, Layer
 __all__ = ["read_all", "without_levels"]
 
 
-def without_levels(layout: ConstantLayout, buffers: int) -> bool:
+def without_levels(buffers: int) -> bool:
     """Whether any number of rows can be made up from the layout and the scalar alone."""
     return buffers in (0, 1)
 
@@ -105,6 +105,8 @@ def _scalar_buffers(data: Bytes | None) -> list[Bytes]:
         raise Corrupt(f"scalar buffer of {len(data)} bytes declares {count} buffers")
     lengths = np.frombuffer(data[4:head].tobytes(), np.uint32).astype(np.int64)
     if int(lengths.sum()) != len(data) - head:
-        raise Corrupt(f"scalar buffer has {len(data) - head:,} bytes behind its lengths, expected {int(lengths.sum()):,}")
+        raise Corrupt(
+            f"scalar buffer has {len(data) - head:,} bytes behind its lengths, expected {int(lengths.sum()):,}"
+        )
     ends = head + np.cumsum(lengths)
     return [data[end - length : end] for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)]

@@ -9,7 +9,7 @@ from lancelet.encodings.encoded import EncodedChunks, bit_pieces, even_counts, e
 from lancelet.encodings.values import Fixed
 from lancelet.errors import Corrupt
 from lancelet.format.compressions import Flat
-from lancelet.kernels import gather
+from lancelet.kernels import chunk_rows
 
 __all__ = ["decode", "decode_at", "decode_block", "encode"]
 
@@ -30,9 +30,8 @@ def decode_at(bits: int, chunks: Chunks, blocks: Ints, indices: Ints) -> Fixed:
         picked = (chunks.data[position >> 3] >> (position & 7).astype(np.uint8)) & np.uint8(1)
         return Fixed(1, len(indices), np.packbits(picked, bitorder="little"))
     width = _width(bits)
-    require(sizes, chunks.counts * width, "the value buffer")
     out = np.empty(len(indices) * width, np.uint8)
-    gather.copy_pieces(chunks.data, starts[blocks] + indices * width, np.full(len(indices), width, np.int64), out)
+    chunk_rows.values_at(chunks.data, starts, sizes, width, blocks, indices, out)
     return Fixed(bits, len(indices), out)
 
 

@@ -98,8 +98,8 @@ def _of_valid(table: Bytes, validity: Bytes | None) -> Bytes:
     """The rows that are not null."""
     if validity is None:
         return table
-    valid = np.unpackbits(validity, count=len(table), bitorder="little")
-    return np.compress(valid, table, axis=0)
+    valid = np.flatnonzero(np.unpackbits(validity, count=len(table), bitorder="little"))
+    return np.take(table, valid, axis=0)
 
 
 def _bits_of_each(bitmap: Bytes, count: int, bits: int) -> Bytes:

@@ -22,7 +22,7 @@ from lancelet.errors import Corrupt
 from lancelet.format.layouts import MiniBlockLayout
 from lancelet.kernels import miniblock
 
-__all__ = ["MiniBlockIndex", "chunks_of_rows", "index_buffers", "parse_index", "read_rows"]
+__all__ = ["MiniBlockIndex", "chunks_of_rows", "index_buffers", "look_up", "parse_index", "read_rows"]
 
 DATA_BUFFER = 1
 
@@ -110,7 +110,12 @@ def _chunk_where_begins(first_rows: Ints, rows: Ints) -> Ints:
 
 
 def read_rows(
-    layout: MiniBlockLayout, path: Sequence[Shape], index: MiniBlockIndex, data: Bytes, starts: Ints, picked: Ints,
+    layout: MiniBlockLayout,
+    path: Sequence[Shape],
+    index: MiniBlockIndex,
+    data: Bytes,
+    starts: Ints,
+    picked: Ints,
     rows: slice | Ints,
 ) -> pa.Array:
     """The skeleton array of some rows; ``starts`` says where in ``data`` the ``picked`` chunks begin."""
@@ -123,8 +128,10 @@ def read_rows(
     chunks = Chunks(data, buffer_starts[:, level_buffers:], buffer_sizes[:, level_buffers:], counts)
     if not level_buffers:
         num_levels = counts
-    columns = [(np.ascontiguousarray(buffer_starts[:, at]), np.ascontiguousarray(buffer_sizes[:, at]))
-               for at in range(level_buffers)]
+    columns = [
+        (np.ascontiguousarray(buffer_starts[:, at]), np.ascontiguousarray(buffer_sizes[:, at]))
+        for at in range(level_buffers)
+    ]
     repetition = definition = None
     if layout.repetition is not None:
         repetition = chunk_levels.decode(layout.repetition, data, *columns[0], num_levels)
@@ -136,15 +143,20 @@ def read_rows(
 
 
 def _read_flat(
-    layout: MiniBlockLayout, path: Sequence[Shape], index: MiniBlockIndex, chunks: Chunks, picked: Ints,
-    definition: chunk_levels.Levels | None, rows: slice | Ints,
+    layout: MiniBlockLayout,
+    path: Sequence[Shape],
+    index: MiniBlockIndex,
+    chunks: Chunks,
+    picked: Ints,
+    definition: chunk_levels.Levels | None,
+    rows: slice | Ints,
 ) -> pa.Array:
     """Without lists a row is a value: single ones can be reached directly, ranges are cut out of whole chunks."""
     firsts = index.first_rows[picked]
     if definition is not None and len(definition) != chunks.total:
         raise Corrupt(f"page has {len(definition):,} levels for {chunks.total:,} values")
     if isinstance(rows, slice):
-        values = _values(path, index, mini_block_values.decode(layout.values, chunks))
+        values = look_up(path, index, mini_block_values.decode(layout.values, chunks))
         array = build(path, Leveled(layout.layers, None, definition, chunks.total, values))
         return array.slice(rows.start - int(firsts[0]), rows.stop - rows.start)
     owner = np.searchsorted(picked, np.searchsorted(index.first_rows, rows, "right") - 1)
@@ -154,14 +166,21 @@ def _read_flat(
         picked_values = mini_block_values.decode_at(layout.values, chunks, owner, within)
     else:
         picked_values = take(mini_block_values.decode(layout.values, chunks), position)
-    values = _values(path, index, picked_values)
+    values = look_up(path, index, picked_values)
     chosen = None if definition is None else definition[position]
     return build(path, Leveled(layout.layers, None, chosen, len(rows), values))
 
 
 def _read_lists(
-    layout: MiniBlockLayout, path: Sequence[Shape], index: MiniBlockIndex, chunks: Chunks, picked: Ints,
-    num_levels: Ints, repetition: chunk_levels.Levels, definition: chunk_levels.Levels | None, rows: slice | Ints,
+    layout: MiniBlockLayout,
+    path: Sequence[Shape],
+    index: MiniBlockIndex,
+    chunks: Chunks,
+    picked: Ints,
+    num_levels: Ints,
+    repetition: chunk_levels.Levels,
+    definition: chunk_levels.Levels | None,
+    rows: slice | Ints,
 ) -> pa.Array:
     """With lists, whole chunks are decoded and the rows cut out.
 
@@ -185,7 +204,7 @@ def _read_lists(
     numbers = np.repeat(index.first_rows[picked] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
     if len(numbers) != int(is_row.sum()):
         raise Corrupt(f"page's levels begin {int(is_row.sum()):,} rows, its repetition index says {len(numbers):,}")
-    values = _values(path, index, mini_block_values.decode(layout.values, chunks))
+    values = look_up(path, index, mini_block_values.decode(layout.values, chunks))
     array = build(path, Leveled(layout.layers, repetition, definition, chunks.total, values))
     positions = np.flatnonzero(is_row)
     if isinstance(rows, slice):
@@ -194,7 +213,7 @@ def _read_lists(
     return array.take(pa.array(positions[np.searchsorted(numbers, rows)]))
 
 
-def _values(path: Sequence[Shape], index: MiniBlockIndex, values: Values) -> Values:
+def look_up(path: Sequence[Shape], index: MiniBlockIndex, values: Values) -> Values:
     """Look dictionary indices up, where the page has a dictionary; a dictionary column keeps both."""
     if index.dictionary is None:
         return values

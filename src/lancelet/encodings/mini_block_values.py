@@ -19,7 +19,7 @@ from lancelet.encodings.choose import Codec, FixedStatistics, best_codec, fixed_
 from lancelet.encodings.chunks import Chunks, Ints
 from lancelet.encodings.encoded import EncodedChunks
 from lancelet.encodings.knobs import Knobs
-from lancelet.encodings.values import Fixed, FixedList, Packed, Values, Variable
+from lancelet.encodings.values import Fixed, FixedList, Indexed, Packed, Values, Variable
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.format import compressions as c
 
@@ -125,6 +125,8 @@ def encode(
             bits_per_field, rows = packed_struct.pack(values)
             chunks = flat.encode(rows)
             return chunks.with_encoding(c.PackedStruct(bits_per_field, chunks.encoding))
+        case Indexed(keys, _):
+            return _encode_fixed(keys, knobs, statistics)
 
 
 def _encode_fixed(values: Fixed, knobs: Knobs, statistics: FixedStatistics | None) -> EncodedChunks:

@@ -87,7 +87,7 @@ def load_index(page: StoredPage, rows: Rows, buffers: Sequence[Bytes]) -> PageIn
             return mini_block.parse_index(
                 page.layout, page.rows * page.scale, buffers, page.buffers[mini_block.DATA_BUFFER][1]
             )
-        case ConstantLayout() if constant.without_levels(page.layout, len(buffers)):
+        case ConstantLayout() if constant.without_levels(len(buffers)):
             return None
         case ConstantLayout():
             array = constant.read_all(page.layout, page.path, buffers, page.rows * page.scale)
@@ -137,6 +137,8 @@ def read(page: StoredPage, index: PageIndex, rows: Rows, buffers: Sequence[Bytes
     """The skeleton array of the rows from the bytes that :func:`data_ranges` named."""
     items = _items(page, rows)
     match page.layout, index:
+        case MiniBlockLayout(), mini_block.MiniBlockIndex() if _is_direct(page.layout, items, whole):
+            return mini_block_take.read_rows(page.layout, page.path, index, buffers[0], items)
         case MiniBlockLayout(), mini_block.MiniBlockIndex():
             picked = mini_block.chunks_of_rows(index, items)
             starts = index.starts[picked]
@@ -155,6 +157,11 @@ def read(page: StoredPage, index: PageIndex, rows: Rows, buffers: Sequence[Bytes
         case BlobLayout(), blob.BlobIndex():
             return blob.read_rows(page.layout, page.path, index, buffers, items, whole=whole)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
+
+
+def _is_direct(layout: MiniBlockLayout, items: Rows, whole: bool) -> bool:
+    """Whether single rows are asked for that can be reached one by one."""
+    return whole and not isinstance(items, slice) and mini_block_take.is_direct(layout)
 
 
 def _joined(buffers: Sequence[Bytes]) -> Bytes:

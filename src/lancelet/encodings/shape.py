@@ -17,7 +17,19 @@ import pyarrow.types as pat
 
 from lancelet.errors import Corrupt
 
-__all__ = ["Leaf", "List", "Shape", "Struct", "items_per_row", "leaves", "merge", "path_shape", "path_to", "skeleton_type", "split"]
+__all__ = [
+    "Leaf",
+    "List",
+    "Shape",
+    "Struct",
+    "items_per_row",
+    "leaves",
+    "merge",
+    "path_shape",
+    "path_to",
+    "skeleton_type",
+    "split",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ def path_to(shape: Shape, column: int) -> tuple[Shape, ...]:
         case Struct(_, children):
             tails = (path_to(child, column) for child in children)
         case List(_, child):
-            tails = iter((path_to(child, column),))
+            tails = (path_to(child, column) for child in (child,))
     return next(((shape, *tail) for tail in tails if tail), ())
 
 
@@ -171,7 +183,7 @@ def items_per_row(path: tuple[Shape, ...]) -> int:
 
 
 def split(shape: Shape, array: pa.Array) -> dict[int, pa.Array]:
-    """The skeletons of an array by column: the writer's side of :func:`merge`. Nothing is copied but slices' bitmaps."""
+    """The skeletons of an array by column: the writer's side of :func:`merge`; copies only the bitmaps of slices."""
     match shape:
         case Leaf(_, column):
             return {column: array}

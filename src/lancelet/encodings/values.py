@@ -16,7 +16,19 @@ import pyarrow.types as pat
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.kernels import gather
 
-__all__ = ["Bytes", "Fixed", "FixedList", "Indexed", "Packed", "Values", "Variable", "fixed_bits", "from_arrow", "take", "to_arrow"]
+__all__ = [
+    "Bytes",
+    "Fixed",
+    "FixedList",
+    "Indexed",
+    "Packed",
+    "Values",
+    "Variable",
+    "fixed_bits",
+    "from_arrow",
+    "take",
+    "to_arrow",
+]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -226,8 +238,7 @@ def take(values: Values, indices: npt.NDArray[np.integer]) -> Values:
             taken = take(keys, indices)
             return Indexed(taken, items) if isinstance(taken, Fixed) else taken
         case Fixed(1, count, data):
-            bits = np.unpackbits(data, count=count, bitorder="little")[indices]
-            return Fixed(1, len(indices), np.packbits(bits, bitorder="little"))
+            return Fixed(1, len(indices), _take_bits(data, count, indices))
         case Fixed(bits, count, data):
             if bits in (8, 16, 32, 64):
                 return Fixed(bits, len(indices), values.words()[indices].view(np.uint8))
@@ -236,10 +247,14 @@ def take(values: Values, indices: npt.NDArray[np.integer]) -> Values:
             return Fixed(bits, len(indices), out)
         case FixedList(dimension, _, items, validity):
             below = (indices[:, None] * dimension + np.arange(dimension)).reshape(-1)
-            taken = None if validity is None else take(Fixed(1, items.count, validity), below)
-            return FixedList(dimension, len(indices), take(items, below), None if taken is None else taken.data)
+            chosen = None if validity is None else _take_bits(validity, items.count, below)
+            return FixedList(dimension, len(indices), take(items, below), chosen)
         case Packed(_, children):
             return Packed(len(indices), tuple(take(child, indices) for child in children))
         case Variable(_, offsets, data):
             offsets, data = gather.take_variable(offsets, data, indices.astype(np.int64, copy=False))
             return Variable(len(indices), offsets, data)
+
+
+def _take_bits(bits: Bytes, count: int, indices: npt.NDArray[np.integer]) -> Bytes:
+    return np.packbits(np.unpackbits(bits, count=count, bitorder="little")[indices], bitorder="little")

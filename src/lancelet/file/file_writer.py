@@ -111,7 +111,7 @@ class FileWriter:
         self._output.write(bytes(-self._output.position % ALIGNMENT))
         place = (self._output.position, size)
         if size:
-            self._output.write(memoryview(data))
+            self._output.write(data if isinstance(data, bytes) else data.data)
         return place
 
     def add_global_buffer(self, data: bytes) -> int:

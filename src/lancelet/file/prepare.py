@@ -32,22 +32,20 @@ def _stored(array: pa.Array, field: pa.Field) -> pa.Array:
             raise InvalidInput(f"column has type {array.type}, expected {kind}", column=field.name)
         array = array.cast(kind)
     if not field.nullable and array.null_count:
-        raise InvalidInput(
-            f"column has {array.null_count:,} nulls but is declared non-nullable", column=field.name
-        )
+        raise InvalidInput(f"column has {array.null_count:,} nulls but is declared non-nullable", column=field.name)
     return array
 
 
 def _same_but_views(found: pa.DataType, expected: pa.DataType) -> bool:
     """Whether a cast changes nothing but how the bytes are laid out, or what inner fields are called."""
     if pat.is_string_view(found):
-        return pat.is_string(expected)
+        return bool(pat.is_string(expected))
     if pat.is_binary_view(found):
-        return pat.is_binary(expected)
+        return bool(pat.is_binary(expected))
     if isinstance(found, pa.BaseExtensionType):
-        return found.storage_type == expected
+        return bool(found.storage_type == expected)
     if found.num_fields != expected.num_fields or found.id != expected.id:
         return False
     if not found.num_fields:
-        return found == expected
+        return bool(found == expected)
     return all(_same_but_views(found.field(at).type, expected.field(at).type) for at in range(found.num_fields))

@@ -11,11 +11,11 @@ import pyarrow as pa
 from lancelet.encodings.page import Rows
 from lancelet.errors import InvalidInput
 from lancelet.file.data_file import DataFile, open_file
+from lancelet.file.location import open_parent
 from lancelet.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, statistics
 from lancelet.file.shapes import column_numbers, project, shapes_of
 from lancelet.file.stream import read_table, stream_batches
 from lancelet.format.arrow import schema_to_arrow
-from lancelet.file.location import open_parent
 
 __all__ = ["LanceFileReader", "ReaderResults"]
 
@@ -77,7 +77,12 @@ class LanceFileReader:
         return self.read_range(0, self.file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
 
     def read_range(
-        self, start: int, num_rows: int, *, batch_size: int = 1024, batch_readahead: int = 16  # noqa: ARG002
+        self,
+        start: int,
+        num_rows: int,
+        *,
+        batch_size: int = 1024,
+        batch_readahead: int = 16,  # noqa: ARG002
     ) -> ReaderResults:
         """``num_rows`` rows from row ``start`` on."""
         if start < 0 or num_rows < 0 or start + num_rows > self.file.num_rows:
@@ -87,7 +92,11 @@ class LanceFileReader:
         return ReaderResults(self, slice(start, start + num_rows), _checked(batch_size))
 
     def take_rows(
-        self, indices: Sequence[int], *, batch_size: int = 1024, batch_readahead: int = 16  # noqa: ARG002
+        self,
+        indices: Sequence[int],
+        *,
+        batch_size: int = 1024,
+        batch_readahead: int = 16,  # noqa: ARG002
     ) -> ReaderResults:
         """The rows with these numbers, which must ascend; a number may repeat."""
         rows = np.asarray(indices, np.int64).reshape(-1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,9 @@ from lancelet.file.workers import map_tasks
 from lancelet.format.versions import FileVersion
 
 __all__ = ["read_columns"]
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 # Below this many bytes the hand-over to another thread costs more than it wins.
 _WORTH_A_THREAD = 2**20
@@ -43,14 +47,14 @@ def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]
     missing, ranges = [], []
     for request in requests:
         if (request.column, request.number) not in file.page_indexes:
-            with_ranges = _located(file, request, lambda r: pages.index_ranges(r.page, r.rows))
+            with_ranges = _located(file, request, pages.index_ranges, request.page, request.rows)
             missing.append((request, len(with_ranges)))
             ranges.extend(with_ranges)
     buffers = iter(file.read(ranges))
     loaded: dict[int, PageIndex] = {}
     for request, count in missing:
         mine = [next(buffers) for _ in range(count)]
-        index = _located(file, request, lambda r, mine=mine: pages.load_index(r.page, r.rows, mine))
+        index = _located(file, request, pages.load_index, request.page, request.rows, mine)
         loaded[id(request)] = index
         if pages.keeps_index(request.page):
             file.page_indexes[request.column, request.number] = index
@@ -63,7 +67,7 @@ def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]
 def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[PageIndex]) -> list[pa.Array]:
     whole = file.view is not None
     ranges = [
-        _located(file, request, lambda r, index=index: pages.data_ranges(r.page, index, r.rows, whole=whole))
+        _located(file, request, pages.data_ranges, request.page, index, request.rows, whole=whole)
         for request, index in zip(requests, indexes, strict=True)
     ]
     buffers = iter(file.read([one for group in ranges for one in group]))
@@ -74,16 +78,22 @@ def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[P
 
     def run(task: tuple[PageRequest, PageIndex, list[Bytes]]) -> pa.Array:
         request, index, data = task
-        return _located(file, request, lambda r: pages.read(r.page, index, r.rows, data, whole=whole))
+        return _located(file, request, pages.read, request.page, index, request.rows, data, whole=whole)
 
     size = sum(length for group in ranges for _, length in group)
     return map_tasks(run, tasks, threads=len(tasks) > 1 and size >= _WORTH_A_THREAD)
 
 
-def _located(file, request, step):
+def _located(
+    file: DataFile,
+    request: PageRequest,
+    step: Callable[_Given, _Result],
+    *given: _Given.args,
+    **named: _Given.kwargs,
+) -> _Result:
     """Run one step of a request; an error learns where it happened."""
     try:
-        return step(request)
+        return step(*given, **named)
     except LanceletError as error:
         buffers = request.page.buffers
         span = None
@@ -92,7 +102,9 @@ def _located(file, request, step):
             span = (start, max(offset + size for offset, size in buffers) - start)
         raise error.where(uri=file.uri, column=request.name, page=request.number, byte_range=span) from None
     except pa.ArrowException as error:
-        raise Corrupt(f"page does not decode: {error}", uri=file.uri, column=request.name, page=request.number) from None
+        raise Corrupt(
+            f"page does not decode: {error}", uri=file.uri, column=request.name, page=request.number
+        ) from None
 
 
 def _assemble(file: DataFile, shape: Shape, decoded: Sequence[tuple[PageRequest, pa.Array]]) -> pa.ChunkedArray:
@@ -102,7 +114,7 @@ def _assemble(file: DataFile, shape: Shape, decoded: Sequence[tuple[PageRequest,
         by_column[request.column].append(array)
     kind = shape.field.type
     if len(by_column) == 1:
-        (column, arrays), = by_column.items()
+        ((column, arrays),) = by_column.items()
         return _chunked([_target(merge(shape, {column: array}), kind) for array in arrays], kind)
     ends = {column: np.cumsum([len(array) for array in arrays]) for column, arrays in by_column.items()}
     cuts = np.unique(np.concatenate([[0], *ends.values()])).astype(np.int64)

@@ -40,9 +40,7 @@ def requests_for(file: DataFile, shape: Shape, rows: Rows) -> list[PageRequest]:
     return requests
 
 
-def _requests(
-    file: DataFile, path: tuple[Shape, ...], column: int, name: str, rows: Rows
-) -> list[PageRequest]:
+def _requests(file: DataFile, path: tuple[Shape, ...], column: int, name: str, rows: Rows) -> list[PageRequest]:
     scale = items_per_row(path)
     first_items = file.first_rows(column)
     if scale > 1 and np.any(first_items % scale):

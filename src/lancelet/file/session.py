@@ -109,8 +109,8 @@ class LanceFileSession:
         size = self._store.size(remote_path)
         part = Path(f"{local_path}.part")
         with open(part, "wb") as target:
-            for start in range(0, size, _PIECE):
-                target.write(self._store.read(remote_path, [(start, min(_PIECE, size - start))])[0])
+            pieces = ((start, min(_PIECE, size - start)) for start in range(0, size, _PIECE))
+            target.writelines(self._store.read(remote_path, [piece])[0] for piece in pieces)
         shutil.move(part, local_path)
 
 

@@ -72,9 +72,7 @@ def shapes_of(schema: Schema, arrow: pa.Schema, columns: Mapping[int, int] | Non
     Columns are numbered in order over the whole schema, unless ``columns`` maps field ids to column numbers.
     """
     numbers = count()
-    return [
-        _shape(field, arrow.field(at), columns, numbers) for at, field in enumerate(schema.fields)
-    ]
+    return [_shape(field, arrow.field(at), columns, numbers) for at, field in enumerate(schema.fields)]
 
 
 def _shape(field: Field, arrow: pa.Field, columns: Mapping[int, int] | None, numbers: Iterator[int]) -> Shape:
@@ -128,7 +126,11 @@ def _prune(field: Field, tails: list[tuple[str, ...]]) -> Field:
     for tail in tails:
         if tail[0] not in inner:
             raise InvalidInput(
-                f"no field {tail[0]!r} in column {field.name!r}", column=field.name, hint=f"fields are: {', '.join(inner)}"
+                f"no field {tail[0]!r} in column {field.name!r}",
+                column=field.name,
+                hint=f"fields are: {', '.join(inner)}",
             )
         kept.setdefault(tail[0], []).append(tail[1:])
-    return replace(field, children=tuple(_prune(child, kept[child.name]) for child in field.children if child.name in kept))
+    return replace(
+        field, children=tuple(_prune(child, kept[child.name]) for child in field.children if child.name in kept)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 
 import pyarrow as pa
 
@@ -51,7 +52,7 @@ def stream_batches(
     current = next(windows, None)
     if current is None:
         return
-    ahead = pool().submit(read_table, file, shapes, schema, current)
+    ahead: Future[pa.Table] | None = pool().submit(read_table, file, shapes, schema, current)
     while ahead is not None:
         table = ahead.result()
         following = next(windows, None)

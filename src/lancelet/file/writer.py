@@ -50,7 +50,8 @@ class LanceFileWriter:
         self._version = DEFAULT_VERSION if version is None else FileVersion.parse(version)
         if self._version in (FileVersion.V0_1, FileVersion.V2_3):
             raise Unsupported(
-                f"files of version {self._version.label} are read but not written" if self._version is FileVersion.V0_1
+                f"files of version {self._version.label} are read but not written"
+                if self._version is FileVersion.V0_1
                 else "version 2.3 is not stable and is not written",
                 hint="write 2.0, 2.1 or 2.2",
             )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from lancelet.kernels.reference import bitpack as bitpack
+from lancelet.kernels.reference import chunk_rows as chunk_rows
 from lancelet.kernels.reference import chunking as chunking
 from lancelet.kernels.reference import fsst as fsst
 from lancelet.kernels.reference import fsst_encode as fsst_encode
@@ -19,6 +20,7 @@ from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
 from lancelet.kernels.reference import variable as variable
 from lancelet.kernels.reference import zipped as zipped
+from lancelet.kernels.reference import zipping as zipping
 
 #: The variant in use: "x86-64-v3", "x86-64", "native" or "reference".
 active: str

@@ -8,7 +8,7 @@ import pyarrow as pa
 from lancelet.encodings import fsst as fsst_codec
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.v2_0 import flat, spans
-from lancelet.encodings.v2_0.buffers import Decoded, PageBuffers, Pending, Rows, count_of, runs_of
+from lancelet.encodings.v2_0.buffers import Decoded, PageBuffers, Pending, Rows, count_of, expanded, runs_of
 from lancelet.encodings.v2_0.spans import Reader, Spans
 from lancelet.encodings.v2_0.steps import Steps, both, fetch
 from lancelet.encodings.values import Bytes, Fixed, Variable
@@ -94,7 +94,7 @@ def read_fixed_size(encoding: FixedSizeBinary, source: PageBuffers, rows: Rows, 
     if isinstance(rows, slice):
         inner: Rows = slice(rows.start * width, rows.stop * width)
     else:
-        inner = (rows[:, None] * width + np.arange(width)).reshape(-1)
+        inner = expanded(rows, width)
     pending = yield from reader(encoding.data, pa.uint8(), source, inner)
 
     def finish() -> Decoded:

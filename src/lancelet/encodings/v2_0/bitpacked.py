@@ -7,7 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from lancelet.encodings.v2_0.buffers import Decoded, PageBuffers, Pending, Rows, aligned, count_of, read_bytes
+from lancelet.encodings.v2_0.buffers import (
+    Decoded,
+    PageBuffers,
+    Pending,
+    Rows,
+    aligned,
+    check_budget,
+    count_of,
+    read_bytes,
+)
 from lancelet.encodings.v2_0.steps import Steps
 from lancelet.encodings.values import Bytes, Fixed
 from lancelet.errors import Corrupt
@@ -64,6 +73,7 @@ def read_blocks(encoding: BitpackedForNonNeg, source: PageBuffers, rows: Rows) -
     """Blocks of one width one behind the other, the last one filled up with zeros."""
     width, word = _check_widths(encoding, 0)
     size = width * _BLOCK // 8
+    check_budget(count_of(rows) * word // 8)
     picked = np.zeros(0, np.int64) if isinstance(rows, slice) else np.unique(rows // _BLOCK)
     blocks = slice(rows.start // _BLOCK, -(-rows.stop // _BLOCK)) if isinstance(rows, slice) else picked
     data = b"" if not size else (yield from read_bytes(source, encoding.buffer, size, blocks))

@@ -23,6 +23,7 @@ __all__ = [
     "aligned",
     "check_budget",
     "count_of",
+    "expanded",
     "put",
     "read_bits",
     "read_bytes",
@@ -96,6 +97,12 @@ def check_budget(size: int) -> None:
             f"the rows decode to {size:,} bytes, more than the memory budget of {budget:,}",
             hint="read fewer rows at a time, or raise LANCELET_MEMORY_BUDGET",
         )
+
+
+def expanded(rows: Ints, size: int) -> Ints:
+    """The numbers of all items of lists of one size."""
+    check_budget(8 * len(rows) * size)
+    return (rows[:, None] * size + np.arange(size)).reshape(-1)
 
 
 def runs_of(starts: Ints, stops: Ints) -> list[Range]:

@@ -6,7 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from lancelet.encodings.v2_0.buffers import Decoded, PageBuffers, Pending, Rows, aligned, count_of, put, read_bytes
+from lancelet.encodings.v2_0.buffers import (
+    Decoded,
+    PageBuffers,
+    Pending,
+    Rows,
+    aligned,
+    count_of,
+    expanded,
+    put,
+    read_bytes,
+)
 from lancelet.encodings.v2_0.spans import Reader
 from lancelet.encodings.v2_0.steps import Steps
 from lancelet.encodings.values import Bytes, Fixed, FixedList, Packed, Values
@@ -29,7 +39,7 @@ def read(encoding: FixedSizeList, kind: pa.DataType, source: PageBuffers, rows: 
     if isinstance(rows, slice):
         inner: Rows = slice(rows.start * size, rows.stop * size)
     else:
-        inner = (rows[:, None] * size + np.arange(size)).reshape(-1)
+        inner = expanded(rows, size)
     pending = yield from reader(encoding.items, kind.value_type, source, inner)
 
     def finish() -> Decoded:
@@ -78,6 +88,8 @@ def _listed(values: Fixed, kind: pa.DataType, count: int) -> Values:
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if not pat.is_fixed_size_list(kind):
+        if values.count != count:
+            raise Corrupt(f"field of a packed struct has {values.count:,} values, expected {count:,}")
         return values
     return FixedList(kind.list_size, count, _listed(values, kind.value_type, count * kind.list_size))
 
