@@ -12,7 +12,8 @@ from lancelet.encodings.page import Rows
 from lancelet.encodings.shape import Shape, leaves
 from lancelet.file.data_file import DataFile
 from lancelet.file.reading import read_columns
-from lancelet.file.workers import pool
+from lancelet.file.workers import ahead as reading_ahead
+from lancelet.format.arrays import BlobColumn
 
 __all__ = ["read_table", "stream_batches", "window_rows"]
 
@@ -25,13 +26,10 @@ _GROWTH = 3
 
 def window_rows(file: DataFile, shapes: Sequence[Shape], batch_size: int) -> int:
     """How many rows to decode at a time: whole batches, within the window and a share of the memory budget."""
-    stored = sum(
-        size
-        for shape in shapes
-        for leaf in leaves(shape)
-        for page in file.column(leaf.column).pages
-        for _, size in page.buffers
-    )
+    columns = [file.column(leaf.column) for shape in shapes for leaf in leaves(shape)]
+    stored = sum(size for column in columns for page in column.pages for _, size in page.buffers)
+    # Pages of 2.0 blobs only say where the blobs are.
+    stored += file.size * any(isinstance(column.encoding, BlobColumn) for column in columns)
     per_row = max(1.0, _GROWTH * stored / max(file.num_rows, 1))
     target = min(_WINDOW, default_options().memory_budget // 4)
     rows = max(int(target / per_row), min(_LEAST_ROWS, batch_size))
@@ -52,11 +50,11 @@ def stream_batches(
     current = next(windows, None)
     if current is None:
         return
-    ahead: Future[pa.Table] | None = pool().submit(read_table, file, shapes, schema, current)
+    ahead: Future[pa.Table] | None = reading_ahead().submit(read_table, file, shapes, schema, current)
     while ahead is not None:
         table = ahead.result()
         following = next(windows, None)
-        ahead = None if following is None else pool().submit(read_table, file, shapes, schema, following)
+        ahead = None if following is None else reading_ahead().submit(read_table, file, shapes, schema, following)
         yield from _batches(table, batch_size)
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lancelet.config import default_options
 
-__all__ = ["map_tasks", "pool"]
+__all__ = ["ahead", "map_tasks", "pool"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -24,6 +24,16 @@ def _pool_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - the key: a c
 def pool() -> ThreadPoolExecutor:
     """The process's decoding threads."""
     return _pool_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _readers_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - as above
+    return ThreadPoolExecutor(default_options().threads, thread_name_prefix="lancelet-ahead")
+
+
+def ahead() -> ThreadPoolExecutor:
+    """The process's threads for reading ahead. They wait for the decoding threads, which must never wait for them."""
+    return _readers_of(os.getpid())
 
 
 def map_tasks(run: Callable[[_Task], _Result], tasks: Sequence[_Task], *, threads: bool) -> list[_Result]:
