@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lancelet.encodings import blob, constant, full_zip, mini_block
+from lancelet.encodings import blob, constant, full_zip, mini_block, mini_block_take
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.shape import Shape, items_per_row
 from lancelet.encodings.values import Bytes

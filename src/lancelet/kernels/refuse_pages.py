@@ -16,7 +16,9 @@ __all__ = [
     "check_some_offsets",
     "index_outside",
     "range_of_value",
+    "short_buffer",
     "too_large",
+    "unequal_levels",
 ]
 
 Places = NDArray[np.int64]
@@ -30,6 +32,16 @@ def bad_runs(chunk: int) -> Corrupt:
 def bad_chunk(chunk: int, size: int) -> Corrupt:
     """A chunk whose header names more bytes than it has."""
     return Corrupt(f"header or buffers of chunk {chunk} do not fit its {size} bytes")
+
+
+def unequal_levels(chunk: int, levels: int, values: int) -> Corrupt:
+    """A chunk of a page without lists that has not one level for each value."""
+    return Corrupt(f"chunk {chunk} has {levels} levels for {values} values")
+
+
+def short_buffer(buffer: int, size: int, index: int, item_size: int) -> Corrupt:
+    """A buffer that ends before a value that was to be in it, or that has not the size its values need."""
+    return Corrupt(f"buffer {buffer} of {size} bytes cannot hold value {index} of {item_size} bytes")
 
 
 def bad_variable(chunk: int) -> Corrupt:

@@ -60,28 +60,45 @@ def chunk_headers(
     """
     refuse.other_length("sizes", len(sizes), len(starts))
     check_buffer_count(num_buffers)
-    levels, buffers = has_rep + has_def, has_rep + has_def + num_buffers
-    width = 4 if large else 2
-    header = (2 + 2 * levels + width * num_buffers + 7) // 8 * 8
+    levels = has_rep + has_def
     num_levels = np.zeros(len(starts), dtype=np.int64)
-    buffer_starts = np.zeros((len(starts), buffers), dtype=np.int64)
-    buffer_sizes = np.zeros((len(starts), buffers), dtype=np.int64)
+    buffer_starts = np.zeros((len(starts), levels + num_buffers), dtype=np.int64)
+    buffer_sizes = np.zeros((len(starts), levels + num_buffers), dtype=np.int64)
     for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-        if size < 0 or start < 0 or start > len(data) - size:
-            raise refuse.range_outside("chunk", i, start=start, size=size, have=len(data))
-        if size < header:
-            raise bad_chunk(i, size)
-        words = data[start : start + header].tobytes()
-        num_levels[i] = int.from_bytes(words[:2], "little")
-        at, place = 2, header
-        for k in range(buffers):
-            step = 2 if k < levels else width
-            length = int.from_bytes(words[at : at + step], "little")
-            if length > size - place:
-                raise bad_chunk(i, size)
-            buffer_starts[i, k], buffer_sizes[i, k] = start + place, length
-            at, place = at + step, place + (length + 7) // 8 * 8
+        num_levels[i] = read_header(
+            data, i, start, size, levels, large, buffer_starts=buffer_starts[i], buffer_sizes=buffer_sizes[i]
+        )
     return num_levels, buffer_starts, buffer_sizes
+
+
+def read_header(
+    data: Bytes,
+    chunk: int,
+    start: int,
+    size: int,
+    levels: int,
+    large: bool,
+    *,
+    buffer_starts: Places,
+    buffer_sizes: Places,
+) -> int:
+    """The number of levels of one chunk; fills in where its buffers start and their sizes."""
+    width = 4 if large else 2
+    header = (2 + 2 * levels + width * (len(buffer_starts) - levels) + 7) // 8 * 8
+    if size < 0 or start < 0 or start > len(data) - size:
+        raise refuse.range_outside("chunk", chunk, start=start, size=size, have=len(data))
+    if size < header:
+        raise bad_chunk(chunk, size)
+    words = data[start : start + header].tobytes()
+    at, place = 2, header
+    for k in range(len(buffer_starts)):
+        step = 2 if k < levels else width
+        length = int.from_bytes(words[at : at + step], "little")
+        if length > size - place:
+            raise bad_chunk(chunk, size)
+        buffer_starts[k], buffer_sizes[k] = start + place, length
+        at, place = at + step, place + (length + 7) // 8 * 8
+    return int.from_bytes(words[:2], "little")
 
 
 def assemble(
