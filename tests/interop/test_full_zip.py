@@ -179,6 +179,14 @@ def test_packed_structs_of_strings_need_2_2(tmp_path: Path) -> None:
         write(tmp_path / "a.lance", case.table(), "2.1")
 
 
+def test_packed_structs_that_are_all_null_go_both_ways(tmp_path: Path) -> None:
+    kind = pa.struct([("x", pa.int8()), ("y", pa.string())])
+    data = WideCase("", pa.array([None] * 5, kind), {"lance-encoding:packed": "true"}).table()
+    path = write(tmp_path / "a.lance", data, "2.2")
+    for reader in (lance.file.LanceFileReader(path), LanceFileReader(path)):
+        assert reader.read_all().to_table().equals(data)
+
+
 def test_fields_that_the_reference_does_not_pack_are_read_by_it(tmp_path: Path) -> None:
     kind = pa.struct([("flag", pa.bool_()), ("inner", pa.struct([("x", pa.int8()), ("y", pa.string())]))])
     rows = [{"flag": row % 3 == 0, "inner": {"x": row, "y": "y" * row}} for row in range(50)]

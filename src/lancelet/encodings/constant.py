@@ -43,7 +43,8 @@ def read_all(layout: ConstantLayout, path: Sequence[Shape], buffers: Sequence[By
         count = _visible(layout, repetition, definition)
     all_null = scalar_buffer is None and layout.inline_value is None
     if all_null and repetition is None and definition is None:
-        if pat.is_struct(path[-1].field.type):
+        kind = path[-1].field.type
+        if pat.is_struct(kind) and not kind.num_fields:
             # A struct without fields is written so although it is not null.
             return build(path, Leveled((Layer.ALL_VALID_ITEM,) * len(path), None, None, count, None))
         return pa.nulls(count, skeleton_type(tuple(path)))

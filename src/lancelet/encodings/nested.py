@@ -60,7 +60,7 @@ def _leaf_array(leaf: Shape, page: Leveled, count: int, validity: Bytes | None, 
         raise Corrupt(f"column {leaf.field.name!r} is not a leaf")
     kind = leaf.field.type
     if page.values is None:
-        if pat.is_struct(kind):
+        if pat.is_struct(kind) and not kind.num_fields:
             return pa.Array.from_buffers(kind, count, [None], 0, children=[])
         return pa.nulls(count, kind)
     return to_arrow(page.values, kind, validity, null_count)
