@@ -86,9 +86,14 @@ def _check_struct(shape: Shape, array: pa.Array) -> None:
 
 def _ends(array: pa.Array) -> pa.Array:
     """The lists without their items."""
-    lengths = pc.list_value_length(array).fill_null(0)
-    offsets = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(np.asarray(lengths), out=offsets[1:])
+    if array.null_count or not len(array):
+        lengths = pc.list_value_length(array).fill_null(0)
+        offsets = np.zeros(len(array) + 1, np.int64)
+        np.cumsum(np.asarray(lengths), out=offsets[1:])
+    else:
+        width = np.dtype(np.int64 if pat.is_large_list(array.type) else np.int32)
+        found = np.frombuffer(array.buffers()[1], width, len(array) + 1, array.offset * width.itemsize)
+        offsets = found.astype(np.int64) - int(found[0])
     mask = array.is_valid().buffers()[1] if array.null_count else None
     items = pa.nulls(int(offsets[-1]))
     buffers = [mask, pa.py_buffer(offsets)]

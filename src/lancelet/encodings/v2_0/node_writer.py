@@ -89,10 +89,18 @@ def _is_variable(kind: pa.DataType) -> bool:
 
 def _clean(rows: pa.Array) -> pa.Array:
     """The rows' values with zero or nothing where they are null, so that files do not keep what nulls hide."""
-    if not rows.null_count:
+    if not rows.null_count or (_is_variable(rows.type) and not _hides_bytes(rows)):
         return rows
     (part,) = flatten(shapes.Leaf(pa.field("", rows.type), 0), rows)
     return part.values
+
+
+def _hides_bytes(rows: pa.Array) -> bool:
+    """Whether a null string has bytes; mostly none has."""
+    width = np.int64 if pat.is_large_string(rows.type) or pat.is_large_binary(rows.type) else np.int32
+    offsets = np.frombuffer(rows.buffers()[1], width, len(rows) + 1, rows.offset * np.dtype(width).itemsize)
+    null = np.flatnonzero(np.asarray(rows.is_null()))
+    return bool((offsets[null + 1] > offsets[null]).any())
 
 
 def _valid(rows: pa.Array) -> np.ndarray | None:
