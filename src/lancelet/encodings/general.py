@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelet.config import default_options
+from lancelet.encodings import zstd
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.encoded import EncodedChunks, Pieces
 from lancelet.encodings.values import Bytes
@@ -42,12 +43,11 @@ def decompress_many(scheme: Scheme, data: Bytes, starts: Ints, sizes: Ints) -> t
     lengths = _prefixes(data, starts, prefix)
     _refuse_bombs(scheme, lengths, sizes)
     out_starts = np.cumsum(lengths) - lengths
-    out = np.empty(int(lengths.sum()), np.uint8)
     bodies, body_sizes = starts + prefix, sizes - prefix
-    if scheme is Scheme.LZ4:
-        lz4.decompress_blocks(data, bodies, body_sizes, out, out_starts, lengths)
-    else:
-        _decompress_zstd(data, bodies, body_sizes, out, out_starts, lengths)
+    if scheme is Scheme.ZSTD:
+        return zstd.decompress_frames(data, bodies, body_sizes, lengths), out_starts, lengths
+    out = np.empty(int(lengths.sum()), np.uint8)
+    lz4.decompress_blocks(data, bodies, body_sizes, out, out_starts, lengths)
     return out, out_starts, lengths
 
 
@@ -72,21 +72,6 @@ def _refuse_bombs(scheme: Scheme, lengths: Ints, sizes: Ints) -> None:
             f"compressed buffers declare {total:,.0f} bytes, more than the memory budget of {budget:,}",
             hint="raise LANCELET_MEMORY_BUDGET if the data really is that large",
         )
-
-
-def _decompress_zstd(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, out_starts: Ints, lengths: Ints) -> None:
-    codec = pa.Codec("zstd")
-    whole = pa.py_buffer(data)
-    for at, (start, size, target, length) in enumerate(
-        zip(starts.tolist(), sizes.tolist(), out_starts.tolist(), lengths.tolist(), strict=True)
-    ):
-        try:
-            piece = codec.decompress(whole.slice(start, size), length)
-        except (OSError, ValueError) as error:
-            raise Corrupt(f"compressed buffer {at} is not a zstd frame of {length:,} bytes: {error}") from None
-        if len(piece) != length:
-            raise Corrupt(f"compressed buffer {at} holds {len(piece):,} bytes, expected {length:,}")
-        out[target : target + length] = np.frombuffer(piece, np.uint8)
 
 
 def encode(compression: BufferCompression, chunks: EncodedChunks) -> EncodedChunks:
