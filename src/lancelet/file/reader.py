@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from lancelet.encodings.page import Rows
-from lancelet.errors import InvalidInput
-from lancelet.file.data_file import DataFile, open_file
+from lancelet.errors import InvalidInput, LanceletError, Unsupported
+from lancelet.file.data_file import DataFile
+from lancelet.file.legacy import LegacyFile
 from lancelet.file.location import open_parent
 from lancelet.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, statistics
+from lancelet.file.opening import open_any
 from lancelet.file.shapes import column_numbers, project, shapes_of
 from lancelet.file.stream import read_table, stream_batches
 from lancelet.format.arrow import schema_to_arrow
@@ -57,20 +59,23 @@ class LanceFileReader:
         storage_options: Mapping[str, str] | None = None,
         columns: Sequence[str] | None = None,
         *,
-        _file: DataFile | None = None,
+        _file: DataFile | LegacyFile | None = None,
     ) -> None:
         if _file is None:
             store, name = open_parent(path, storage_options=storage_options)
-            _file = open_file(store, name)
+            _file = open_any(store, name)
         if columns is not None and not len(columns):
             raise InvalidInput("zero columns asked for, expected at least one", uri=_file.uri)
         self.file = _file
         stored = _file.descriptor.schema
-        arrow = schema_to_arrow(stored)
-        numbered = column_numbers(stored, _file.version)
-        wanted = stored if columns is None else project(stored, columns)
-        self.schema = arrow if columns is None else schema_to_arrow(wanted)
-        self.shapes = shapes_of(wanted, self.schema, numbered)
+        try:
+            arrow = schema_to_arrow(stored)
+            numbered = column_numbers(stored, _file.version)
+            wanted = stored if columns is None else project(stored, columns)
+            self.schema = arrow if columns is None else schema_to_arrow(wanted)
+            self.shapes = shapes_of(wanted, self.schema, numbered)
+        except LanceletError as error:
+            raise error.where(uri=_file.uri) from None
 
     def read_all(self, *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:
         """Every row of the file."""
@@ -101,7 +106,7 @@ class LanceFileReader:
         """The rows with these numbers, which must ascend; a number may repeat."""
         rows = np.asarray(indices, np.int64).reshape(-1)
         if len(rows):
-            if np.any(rows[1:] < rows[:-1]):
+            if len(rows) > 1 and np.any(rows[1:] < rows[:-1]):
                 raise InvalidInput("row numbers must ascend", hint="sort them first")
             if rows[0] < 0 or rows[-1] >= self.file.num_rows:
                 wrong = rows[0] if rows[0] < 0 else rows[-1]
@@ -110,15 +115,20 @@ class LanceFileReader:
 
     def metadata(self) -> LanceFileMetadata:
         """What the file says of itself: schema, pages, buffers."""
-        return describe(self.file, self.schema)
+        return describe(self._paged(), self.schema)
 
     def file_statistics(self) -> LanceFileStatistics:
         """Pages and bytes of each column."""
-        return statistics(self.file)
+        return statistics(self._paged())
 
     def read_global_buffer(self, index: int) -> bytes:
         """One global buffer; number 0 is the file's own descriptor."""
-        return self.file.global_buffer(index)
+        return self._paged().global_buffer(index)
+
+    def _paged(self) -> DataFile:
+        if isinstance(self.file, LegacyFile):
+            raise Unsupported("a file of version 0.1 has no such metadata", uri=self.file.uri)
+        return self.file
 
     def num_rows(self) -> int:
         """Rows in the file."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,22 +18,18 @@ from lancelet.encodings.shape import Leaf, List, Shape, Struct
 from lancelet.encodings.v2_0 import spans
 from lancelet.encodings.v2_0.blob import read_blobs
 from lancelet.encodings.v2_0.buffers import PageBuffers, Rows, check_budget, count_of
+from lancelet.encodings.v2_0.nested import list_array, struct_array
 from lancelet.encodings.v2_0.page import read_page, read_values
 from lancelet.encodings.v2_0.spans import Spans
-from lancelet.encodings.v2_0.steps import Fetch, Steps, decode, together
+from lancelet.encodings.v2_0.steps import Steps, decode, together
 from lancelet.errors import Corrupt, LanceletError, Unsupported
+from lancelet.file.carrying_out import run_steps
 from lancelet.file.data_file import DataFile
 from lancelet.file.requests import rows_by_page
-from lancelet.file.workers import map_tasks
 from lancelet.format import arrays
 from lancelet.format.columns import Column, Page
 
 __all__ = ["read_columns"]
-
-_Result = TypeVar("_Result")
-
-# Below this many bytes the hand-over to another thread costs more than it wins.
-_WORTH_A_THREAD = 2**20
 
 
 def read_columns(file: DataFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
@@ -44,29 +39,11 @@ def read_columns(file: DataFile, shapes: Sequence[Shape], rows: Rows) -> list[pa
         rows, repeated = np.unique(rows, return_inverse=True)
     if count_of(rows):
         nodes = [_read_node(file, shape, rows, shape.field.name) for shape in shapes]
-        found = _run(file, together(nodes)) if nodes else []
+        found = run_steps(file, together(nodes)) if nodes else []
     else:
         found = [[] for _ in shapes]
     columns = [pa.chunked_array(parts, shape.field.type) for shape, parts in zip(shapes, found, strict=True)]
     return columns if repeated is None else [column.take(pa.array(repeated)) for column in columns]
-
-
-def _run(file: DataFile, steps: Steps[_Result]) -> _Result:
-    """Carry steps out: every fetch is one read of the file, every set of tasks is shared among the threads."""
-    fetched = 0
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, Fetch):
-                fetched += sum(size for _, size in step.ranges)
-                step = steps.send(file.read(step.ranges))
-            else:
-                made = map_tasks(lambda task: task(), step.tasks, threads=fetched >= _WORTH_A_THREAD)
-                fetched = 0
-                step = steps.send(made)
-    except StopIteration as end:
-        result: _Result = end.value
-        return result
 
 
 def _read_node(file: DataFile, shape: Shape, rows: Rows, name: str) -> Steps[list[pa.Array]]:
@@ -150,13 +127,7 @@ def _structs(kind: pa.DataType, children: Sequence[list[pa.Array]]) -> list[pa.A
     ends = [np.cumsum([len(part) for part in parts]) for parts in children]
     cuts = np.unique(np.concatenate([np.zeros(1, np.int64), *ends])).tolist()
     columns = [_Cutter(parts) for parts in children]
-    return [_struct(kind, [column.take(stop - start) for column in columns]) for start, stop in pairwise(cuts)]
-
-
-def _struct(kind: pa.DataType, arrays_of: list[pa.Array]) -> pa.Array:
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, _struct(kind.storage_type, arrays_of))
-    return pa.Array.from_buffers(kind, len(arrays_of[0]), [None], 0, children=arrays_of)
+    return [struct_array(kind, [column.take(stop - start) for column in columns]) for start, stop in pairwise(cuts)]
 
 
 class _Cutter:
@@ -193,8 +164,8 @@ def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[lis
     made = []
     for one in found:
         count = int(one.sizes.sum())
-        values = items.take(count) if count else pa.array([], pa.null())
-        made.append(_list(shape.field.type, one, values, shape.child.field.type))
+        values = items.take(count) if count else None
+        made.append(list_array(shape.field, one.offsets(), one.validity, values))
     return made
 
 
@@ -237,19 +208,3 @@ def _selection(found: Sequence[tuple[Spans, int]]) -> Rows:
     total = int(sizes.sum())
     check_budget(8 * total)
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(total)
-
-
-def _list(kind: pa.DataType, found: Spans, items: pa.Array, item_kind: pa.DataType) -> pa.Array:
-    if not len(items):
-        items = pa.array([], item_kind)
-    offsets = found.offsets()
-    if pat.is_list(kind):
-        if offsets[-1] > np.iinfo(np.int32).max:
-            raise Unsupported(
-                f"{offsets[-1]:,} items in one array exceed what type {kind} can address",
-                hint="read fewer rows at a time, or store the column as large_list",
-            )
-        offsets = offsets.astype(np.int32)
-    validity = None if found.validity is None else pa.py_buffer(found.validity)
-    nulls = 0 if validity is None else -1
-    return pa.Array.from_buffers(kind, len(found.starts), [validity, pa.py_buffer(offsets)], nulls, children=[items])

@@ -56,12 +56,15 @@ def _nodes(field: Field) -> Iterator[Field]:
 
 
 def column_numbers(schema: Schema, version: FileVersion) -> dict[int, int]:
-    """Column numbers by field id.
+    """Column numbers by field id; in 0.1 they are the same.
 
     >>> schema = Schema((Field("l", "list", children=(Field("item", "int32"),)),)).with_ids()
     >>> column_numbers(schema, FileVersion.V2_0), column_numbers(schema, FileVersion.V2_1)
     ({0: 0, 1: 1}, {1: 0})
     """
+    if version is FileVersion.V0_1:
+        # The page table is a table of field ids.
+        return {field.id: field.id for field in schema.walk()}
     fields = stored_nodes(schema) if version is FileVersion.V2_0 else stored_fields(schema)
     return {field.id: at for at, field in enumerate(fields)}
 

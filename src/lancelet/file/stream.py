@@ -11,6 +11,7 @@ from lancelet.config import default_options
 from lancelet.encodings.page import Rows
 from lancelet.encodings.shape import Shape, leaves
 from lancelet.file.data_file import DataFile
+from lancelet.file.legacy import LegacyFile
 from lancelet.file.reading import read_columns
 from lancelet.file.workers import ahead as reading_ahead
 from lancelet.format.arrays import BlobColumn
@@ -24,25 +25,31 @@ _LEAST_ROWS = 1024
 _GROWTH = 3
 
 
-def window_rows(file: DataFile, shapes: Sequence[Shape], batch_size: int) -> int:
+def window_rows(file: DataFile | LegacyFile, shapes: Sequence[Shape], batch_size: int) -> int:
     """How many rows to decode at a time: whole batches, within the window and a share of the memory budget."""
+    if isinstance(file, LegacyFile):
+        return _whole_batches(file.size, file.num_rows, batch_size)
     columns = [file.column(leaf.column) for shape in shapes for leaf in leaves(shape)]
     stored = sum(size for column in columns for page in column.pages for _, size in page.buffers)
     # Pages of 2.0 blobs only say where the blobs are.
     stored += file.size * any(isinstance(column.encoding, BlobColumn) for column in columns)
-    per_row = max(1.0, _GROWTH * stored / max(file.num_rows, 1))
+    return _whole_batches(stored, file.num_rows, batch_size)
+
+
+def _whole_batches(stored: int, num_rows: int, batch_size: int) -> int:
+    per_row = max(1.0, _GROWTH * stored / max(num_rows, 1))
     target = min(_WINDOW, default_options().memory_budget // 4)
     rows = max(int(target / per_row), min(_LEAST_ROWS, batch_size))
     return max(rows // batch_size, 1) * batch_size
 
 
-def read_table(file: DataFile, shapes: Sequence[Shape], schema: pa.Schema, rows: Rows) -> pa.Table:
+def read_table(file: DataFile | LegacyFile, shapes: Sequence[Shape], schema: pa.Schema, rows: Rows) -> pa.Table:
     """The rows as one table, in chunks as the file's pages have them."""
     return pa.table(read_columns(file, shapes, rows), schema=schema)
 
 
 def stream_batches(
-    file: DataFile, shapes: Sequence[Shape], schema: pa.Schema, rows: Rows, batch_size: int
+    file: DataFile | LegacyFile, shapes: Sequence[Shape], schema: pa.Schema, rows: Rows, batch_size: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of ``batch_size`` rows, the last one shorter; the next window is read while one is handed out."""
     step = window_rows(file, shapes, batch_size)

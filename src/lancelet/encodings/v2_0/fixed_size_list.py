@@ -23,7 +23,7 @@ from lancelet.encodings.values import Bytes, Fixed, FixedList, Packed, Values
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.format.arrays import ArrayEncoding, FixedSizeList, Flat, NoNulls, PackedStruct
 
-__all__ = ["encode_packed", "read", "read_packed"]
+__all__ = ["encode_packed", "listed", "read", "read_packed"]
 
 
 def read(encoding: FixedSizeList, kind: pa.DataType, source: PageBuffers, rows: Rows, reader: Reader) -> Steps[Pending]:
@@ -76,14 +76,14 @@ def read_packed(encoding: PackedStruct, kind: pa.DataType, source: PageBuffers, 
             column = np.empty((count, size), np.uint8)
             if count:
                 column[:] = data.reshape(count, total)[:, at : at + size]
-            children.append(_listed(Fixed(bits, count * number, column.reshape(-1)), field.type, count))
+            children.append(listed(Fixed(bits, count * number, column.reshape(-1)), field.type, count))
             at += size
         return Decoded(Packed(count, tuple(children)))
 
     return finish
 
 
-def _listed(values: Fixed, kind: pa.DataType, count: int) -> Values:
+def listed(values: Fixed, kind: pa.DataType, count: int) -> Values:
     """Plain values grouped as nested fixed-size lists."""
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -91,7 +91,7 @@ def _listed(values: Fixed, kind: pa.DataType, count: int) -> Values:
         if values.count != count:
             raise Corrupt(f"field of a packed struct has {values.count:,} values, expected {count:,}")
         return values
-    return FixedList(kind.list_size, count, _listed(values, kind.value_type, count * kind.list_size))
+    return FixedList(kind.list_size, count, listed(values, kind.value_type, count * kind.list_size))
 
 
 def encode_packed(values: Packed, buffers: list[Bytes]) -> PackedStruct:
