@@ -13,8 +13,9 @@ from lancelet.encodings.page import PageIndex, Rows
 from lancelet.encodings.shape import Shape, leaves, merge, path_to, skeleton_type
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt, LanceletError
-from lancelet.file import reading_v2_0
+from lancelet.file import reading_legacy, reading_v2_0
 from lancelet.file.data_file import DataFile
+from lancelet.file.legacy import LegacyFile
 from lancelet.file.requests import PageRequest, requests_for
 from lancelet.file.workers import map_tasks
 from lancelet.format.versions import FileVersion
@@ -28,8 +29,10 @@ _Result = TypeVar("_Result")
 _WORTH_A_THREAD = 2**20
 
 
-def read_columns(file: DataFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
+def read_columns(file: DataFile | LegacyFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
     """The rows of each shape, one chunked array each, in few rounds of requests: since 2.1 at most two."""
+    if isinstance(file, LegacyFile):
+        return reading_legacy.read_columns(file, shapes, rows)
     if file.version is FileVersion.V2_0:
         return reading_v2_0.read_columns(file, shapes, rows)
     planned = [requests_for(file, shape, rows) for shape in shapes]
