@@ -18,12 +18,17 @@ from lancelet.encodings.leaf_pages import LeafWriter
 from lancelet.encodings.shape import Shape, leaves, path_to, split
 from lancelet.encodings.v2_0.node_writer import NodeWriter
 from lancelet.encodings.values import Bytes
+from lancelet.errors import InvalidInput
+from lancelet.file.blob_batches import BlobBatches
+from lancelet.file.blob_sidecars import Sidecars
 from lancelet.file.column_buffer import ColumnBuffer, Flush
 from lancelet.file.prepare import prepared
 from lancelet.file.shapes import column_numbers, shapes_of, stored_fields
 from lancelet.file.workers import map_tasks
 from lancelet.file.writing_v2_0 import column_encodings, node_writers, split_nodes
 from lancelet.format.arrays import BlobColumn, ColumnEncoding, ValuesColumn
+from lancelet.format.arrow import schema_to_arrow
+from lancelet.format.blobs import file_schema, is_blob_v2
 from lancelet.format.columns import ALIGNMENT, Column, Page, Range, describe_page, write_column
 from lancelet.format.fields import Field, FileDescriptor, Schema, write_file_descriptor
 from lancelet.format.footer import Footer, write_footer, write_offset_table
@@ -43,7 +48,8 @@ _STRUCTURAL = "lance-encoding:structural-encoding"
 class FileWriter:
     """Writes rows of one schema into one file. Memory is bounded by a page for each column, whatever the file's size.
 
-    ``schema`` is the file's own, with field ids; ``arrow`` is what batches must look like.
+    ``schema`` has field ids; ``arrow`` is what batches must look like, but that columns of blob v2 may take either of
+    their forms. Blobs that are too large for the file go into ``sidecars``.
     """
 
     def __init__(
@@ -55,8 +61,17 @@ class FileWriter:
         *,
         page_bytes: int = PAGE_BYTES,
         largest_page: int = LARGEST_PAGE,
+        sidecars: Sidecars | None = None,
     ) -> None:
         self.num_rows = 0
+        self._sidecars = sidecars
+        self._blob_batches = None
+        if any(map(is_blob_v2, schema.walk())):
+            if sidecars is None:
+                raise InvalidInput("the schema has blob columns, but no sidecars were given to the writer")
+            self._blob_batches = BlobBatches(schema, output, sidecars)
+            schema = file_schema(schema)
+            arrow = schema_to_arrow(schema)
         self._output, self._schema, self._arrow, self._version = output, schema, arrow, version
         self._shapes = shapes_of(schema, arrow, column_numbers(schema, version))
         self._global_buffers: list[Range] = []
@@ -77,7 +92,8 @@ class FileWriter:
         """Take rows in. Columns are matched by name; all must be there, no other may."""
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
             flushes: list[Flush] = []
-            for shape, array in zip(self._shapes, prepared(part, self._arrow), strict=True):
+            stored = part if self._blob_batches is None else self._blob_batches.stored(part)
+            for shape, array in zip(self._shapes, prepared(stored, self._arrow), strict=True):
                 for column, rows in self._split(shape, array):
                     flushes.extend(self._buffers[column].add(rows))
             self.num_rows += part.num_rows
@@ -139,6 +155,9 @@ class FileWriter:
             self._version, metadata_start, column_table[0], global_table[0], len(global_buffers), len(places)
         )
         self._output.write(write_footer(footer))
+        if self._sidecars is not None:
+            # The file refers to them: once it can be seen, they must be there.
+            self._sidecars.finish_all()
         return self._output.close()
 
     def _fill_empty_columns(self) -> None:
@@ -155,6 +174,8 @@ class FileWriter:
     def abort(self) -> None:
         """Give up: no file appears."""
         self._output.abort()
+        if self._sidecars is not None:
+            self._sidecars.abort()
 
 
 def _encodings(schema: Schema, version: FileVersion) -> list[ColumnEncoding]:

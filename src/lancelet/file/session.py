@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lancelet.errors import NotFound
+from lancelet.file.blob_sidecars import DedicatedBlobWriter, PackedBlobWriter
 from lancelet.file.data_file import open_file
 from lancelet.file.reader import LanceFileReader
 from lancelet.file.writer import LanceFileWriter
@@ -63,6 +64,14 @@ class LanceFileSession:
             max_page_bytes=max_page_bytes,
             _place=(self._store, path),
         )
+
+    def open_packed_blob_writer(self, path: str, blob_id: int) -> PackedBlobWriter:
+        """A writer of a sidecar for many blobs of the data file at ``path``."""
+        return PackedBlobWriter(self._store, path, blob_id)
+
+    def open_dedicated_blob_writer(self, path: str, blob_id: int) -> DedicatedBlobWriter:
+        """A writer of a sidecar for a single blob of the data file at ``path``."""
+        return DedicatedBlobWriter(self._store, path, blob_id)
 
     def contains(self, path: str) -> bool:
         """Whether a file exists."""

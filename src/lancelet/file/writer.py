@@ -9,6 +9,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from lancelet.errors import InvalidInput, Unsupported
+from lancelet.file.blob_sidecars import Sidecars
 from lancelet.file.file_writer import LARGEST_PAGE, PAGE_BYTES, FileWriter
 from lancelet.file.location import open_parent
 from lancelet.format.arrow import schema_from_arrow, schema_to_arrow
@@ -78,6 +79,7 @@ class LanceFileWriter:
             self._version,
             page_bytes=page_bytes,
             largest_page=self._largest,
+            sidecars=Sidecars(self._store, self._name),
         )
         for key, value in self._metadata.items():
             self._writer.add_schema_metadata(key, value)
