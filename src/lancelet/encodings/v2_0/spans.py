@@ -103,5 +103,5 @@ def encode(offsets: np.ndarray, valid: np.ndarray | None) -> tuple[Fixed, int]:
     ends = offsets[1:].astype(np.uint64) - np.uint64(int(offsets[0]) if len(offsets) else 0)
     adjustment = int(ends[-1]) + 1 if len(ends) else 1
     if valid is not None:
-        ends[~valid] += np.uint64(adjustment)
+        ends += (~valid).view(np.uint8) * np.uint64(adjustment)
     return Fixed(64, len(ends), ends.view(np.uint8)), adjustment
