@@ -97,8 +97,9 @@ def _clean(rows: pa.Array) -> pa.Array:
 
 def _hides_bytes(rows: pa.Array) -> bool:
     """Whether a null string has bytes; mostly none has."""
-    width = np.int64 if pat.is_large_string(rows.type) or pat.is_large_binary(rows.type) else np.int32
-    offsets = np.frombuffer(rows.buffers()[1], width, len(rows) + 1, rows.offset * np.dtype(width).itemsize)
+    large = pat.is_large_string(rows.type) or pat.is_large_binary(rows.type)
+    width = np.dtype("i8" if large else "i4")
+    offsets = np.frombuffer(rows.buffers()[1], width, len(rows) + 1, rows.offset * width.itemsize)
     null = np.flatnonzero(np.asarray(rows.is_null()))
     return bool((offsets[null + 1] > offsets[null]).any())
 
