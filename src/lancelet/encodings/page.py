@@ -137,7 +137,9 @@ def read(page: StoredPage, index: PageIndex, rows: Rows, buffers: Sequence[Bytes
     """The skeleton array of the rows from the bytes that :func:`data_ranges` named."""
     items = _items(page, rows)
     match page.layout, index:
-        case MiniBlockLayout(), mini_block.MiniBlockIndex() if _is_direct(page.layout, items, whole):
+        case MiniBlockLayout(), mini_block.MiniBlockIndex() if (
+            whole and not isinstance(items, slice) and mini_block_take.is_direct(page.layout)
+        ):
             return mini_block_take.read_rows(page.layout, page.path, index, buffers[0], items)
         case MiniBlockLayout(), mini_block.MiniBlockIndex():
             picked = mini_block.chunks_of_rows(index, items)
@@ -157,11 +159,6 @@ def read(page: StoredPage, index: PageIndex, rows: Rows, buffers: Sequence[Bytes
         case BlobLayout(), blob.BlobIndex():
             return blob.read_rows(page.layout, page.path, index, buffers, items, whole=whole)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
-
-
-def _is_direct(layout: MiniBlockLayout, items: Rows, whole: bool) -> bool:
-    """Whether single rows are asked for that can be reached one by one."""
-    return whole and not isinstance(items, slice) and mini_block_take.is_direct(layout)
 
 
 def _joined(buffers: Sequence[Bytes]) -> Bytes:

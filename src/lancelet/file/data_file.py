@@ -10,8 +10,10 @@ import numpy as np
 
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.page import PageIndex
+from lancelet.encodings.shape import Shape
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt, InvalidInput, LanceletError, Unsupported
+from lancelet.file.leaf_pages import LeafPages
 from lancelet.format.columns import Column, Range, parse_column
 from lancelet.format.fields import FileDescriptor, parse_file_descriptor
 from lancelet.format.footer import FOOTER_SIZE, Footer, parse_footer, parse_offset_table
@@ -67,6 +69,11 @@ class DataFile:
 
     @cached_property
     def _first_rows(self) -> dict[int, Ints]:
+        return {}
+
+    @cached_property
+    def leaf_pages(self) -> dict[int, tuple[Shape, tuple[LeafPages, ...]]]:
+        """The leaf columns of shapes met before, by the shape's identity: each entry keeps its shape alive."""
         return {}
 
     @cached_property

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancelet.encodings import page as pages
 from lancelet.encodings.page import PageIndex, Rows
-from lancelet.encodings.shape import Shape, leaves, merge, path_to, skeleton_type
+from lancelet.encodings.shape import Leaf, Shape, leaves, merge, path_to, skeleton_type
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.file import reading_legacy, reading_v2_0
@@ -18,6 +18,7 @@ from lancelet.file.data_file import DataFile
 from lancelet.file.legacy import LegacyFile
 from lancelet.file.requests import PageRequest, requests_for
 from lancelet.file.workers import map_tasks
+from lancelet.format.columns import Range
 from lancelet.format.versions import FileVersion
 
 __all__ = ["read_columns"]
@@ -27,6 +28,7 @@ _Result = TypeVar("_Result")
 
 # Below this many bytes the hand-over to another thread costs more than it wins.
 _WORTH_A_THREAD = 2**20
+_UNKNOWN = object()
 
 
 def read_columns(file: DataFile | LegacyFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
@@ -47,24 +49,23 @@ def read_columns(file: DataFile | LegacyFile, shapes: Sequence[Shape], rows: Row
 
 def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]:
     """The index of each page, read where it is not known yet."""
-    missing, ranges = [], []
-    for request in requests:
-        if (request.column, request.number) not in file.page_indexes:
-            with_ranges = _located(file, request, pages.index_ranges, request.page, request.rows)
-            missing.append((request, len(with_ranges)))
-            ranges.extend(with_ranges)
-    buffers = iter(file.read(ranges))
-    loaded: dict[int, PageIndex] = {}
-    for request, count in missing:
-        mine = [next(buffers) for _ in range(count)]
-        index = _located(file, request, pages.load_index, request.page, request.rows, mine)
-        loaded[id(request)] = index
-        if pages.keeps_index(request.page):
-            file.page_indexes[request.column, request.number] = index
-    return [
-        loaded[id(request)] if id(request) in loaded else file.page_indexes[request.column, request.number]
-        for request in requests
+    known = file.page_indexes
+    found = [known.get((request.column, request.number), _UNKNOWN) for request in requests]
+    missing = [at for at, index in enumerate(found) if index is _UNKNOWN]
+    if not missing:
+        return found
+    ranges = [
+        _located(file, request, pages.index_ranges, request.page, request.rows)
+        for request in (requests[at] for at in missing)
     ]
+    buffers = iter(file.read([one for group in ranges for one in group]))
+    for at, group in zip(missing, ranges, strict=True):
+        request = requests[at]
+        mine = [next(buffers) for _ in group]
+        index = found[at] = _located(file, request, pages.load_index, request.page, request.rows, mine)
+        if pages.keeps_index(request.page):
+            known[request.column, request.number] = index
+    return found
 
 
 def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[PageIndex]) -> list[pa.Array]:
@@ -83,8 +84,17 @@ def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[P
         request, index, data = task
         return _located(file, request, pages.read, request.page, index, request.rows, data, whole=whole)
 
-    size = sum(length for group in ranges for _, length in group)
-    return map_tasks(run, tasks, threads=len(tasks) > 1 and size >= _WORTH_A_THREAD)
+    return map_tasks(run, tasks, threads=len(tasks) > 1 and _weight(requests, ranges) >= _WORTH_A_THREAD)
+
+
+def _weight(requests: Sequence[PageRequest], ranges: Sequence[Sequence[Range]]) -> float:
+    """About how many stored bytes the requests are made of: of buffers that serve few rows, those rows' share."""
+    weight = 0.0
+    for request, group in zip(requests, ranges, strict=True):
+        rows = request.rows
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        weight += sum(length for _, length in group) * count / max(request.page.rows, 1)
+    return weight
 
 
 def _located(
@@ -112,6 +122,8 @@ def _located(
 
 def _assemble(file: DataFile, shape: Shape, decoded: Sequence[tuple[PageRequest, pa.Array]]) -> pa.ChunkedArray:
     """Merge the leaves' arrays; where their pages end at different rows, cut all of them at each end."""
+    if isinstance(shape, Leaf):
+        return _chunked([_target(array, shape.field.type) for _, array in decoded], shape.field.type)
     by_column: dict[int, list[pa.Array]] = {leaf.column: [] for leaf in leaves(shape)}
     for request, array in decoded:
         by_column[request.column].append(array)

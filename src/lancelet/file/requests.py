@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lancelet.encodings.page import Rows, StoredPage
-from lancelet.encodings.shape import Shape, items_per_row, leaves, path_to
+from lancelet.encodings.shape import Leaf, Shape, items_per_row, leaves, path_to
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.file.data_file import DataFile
+from lancelet.file.leaf_pages import LeafPages
 
 __all__ = ["PageRequest", "requests_for", "rows_by_page"]
+
+# Readers of one file seldom have many projections; what is kept for them is let go all at once.
+_SHAPES_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,41 +34,57 @@ class PageRequest:
 
 def requests_for(file: DataFile, shape: Shape, rows: Rows) -> list[PageRequest]:
     """The page requests of one top-level field, leaf by leaf in row order."""
+    known = file.leaf_pages.get(id(shape))
+    if known is None:
+        if len(file.leaf_pages) >= _SHAPES_KEPT:
+            file.leaf_pages.clear()
+        known = file.leaf_pages[id(shape)] = shape, tuple(_leaf_pages(file, shape, leaf) for leaf in leaves(shape))
     requests: list[PageRequest] = []
-    for leaf in leaves(shape):
-        path = path_to(shape, leaf.column)
-        name = ".".join(node.field.name for node in path)
+    for leaf in known[1]:
         try:
-            requests.extend(_requests(file, path, leaf.column, name, rows))
+            _check_rows(leaf, rows)
+            for number, local in rows_by_page(leaf.firsts, rows, leaf.first_list):
+                stored = leaf.stored[number] or _stored_page(file, leaf, number)
+                requests.append(PageRequest(leaf.column, number, stored, local, leaf.name))
         except LanceletError as error:
-            raise error.where(uri=file.uri, column=name) from None
+            raise error.where(uri=file.uri, column=leaf.name) from None
     return requests
 
 
-def _requests(file: DataFile, path: tuple[Shape, ...], column: int, name: str, rows: Rows) -> list[PageRequest]:
+def _leaf_pages(file: DataFile, shape: Shape, leaf: Leaf) -> LeafPages:
+    path = path_to(shape, leaf.column)
+    name = ".".join(node.field.name for node in path)
     scale = items_per_row(path)
-    first_items = file.first_rows(column)
-    if scale > 1 and np.any(first_items % scale):
-        raise Corrupt(f"pages hold parts of fixed-size lists of {scale} items")
+    try:
+        first_items = file.first_rows(leaf.column)
+        if scale > 1 and np.any(first_items % scale):
+            raise Corrupt(f"pages hold parts of fixed-size lists of {scale} items")
+    except LanceletError as error:
+        raise error.where(uri=file.uri, column=name) from None
     firsts = first_items // scale
+    return LeafPages(leaf.column, name, path, firsts, firsts.tolist(), [None] * (len(firsts) - 1))
+
+
+def _check_rows(leaf: LeafPages, rows: Rows) -> None:
     wanted = rows.stop if isinstance(rows, slice) else int(rows[-1]) + 1 if len(rows) else 0
-    if wanted > firsts[-1]:
-        raise Corrupt(f"column has {int(firsts[-1]):,} rows, expected at least {wanted:,}")
-    pages = file.column(column).pages
-    requests = []
-    for number, local in rows_by_page(firsts, rows):
-        page = pages[number]
-        try:
-            layout = page.describe(file.version)
-        except LanceletError as error:
-            raise error.where(page=number) from None
-        stored = StoredPage(layout, page.buffers, path, int(firsts[number + 1] - firsts[number]))  # type: ignore[arg-type]
-        requests.append(PageRequest(column, number, stored, local, name))
-    return requests
+    if wanted > leaf.first_list[-1]:
+        raise Corrupt(f"column has {leaf.first_list[-1]:,} rows, expected at least {wanted:,}")
 
 
-def rows_by_page(firsts: np.ndarray, rows: Rows) -> Sequence[tuple[int, Rows]]:
-    """The rows of each page they fall into, counted from its start."""
+def _stored_page(file: DataFile, leaf: LeafPages, number: int) -> StoredPage:
+    page = file.column(leaf.column).pages[number]
+    try:
+        layout = page.describe(file.version)
+    except LanceletError as error:
+        raise error.where(page=number) from None
+    rows = leaf.first_list[number + 1] - leaf.first_list[number]
+    stored = StoredPage(layout, page.buffers, leaf.path, rows)  # type: ignore[arg-type]
+    leaf.stored[number] = stored
+    return stored
+
+
+def rows_by_page(firsts: np.ndarray, rows: Rows, first_list: Sequence[int] | None = None) -> Sequence[tuple[int, Rows]]:
+    """The rows of each page they fall into, counted from its start; ``first_list`` is ``firsts`` as a list."""
     if isinstance(rows, slice):
         if rows.start >= rows.stop:
             return []
@@ -74,8 +95,12 @@ def rows_by_page(firsts: np.ndarray, rows: Rows) -> Sequence[tuple[int, Rows]]:
             for number in range(begin, end)
             if (first := int(firsts[number])) < (stop := int(firsts[number + 1]))
         ]
-    cuts = np.searchsorted(rows, firsts)
+    if len(rows) == 1 and first_list is not None:
+        number = bisect_right(first_list, int(rows[0])) - 1
+        return [(number, rows - first_list[number])]
+    cuts = rows.searchsorted(firsts)
+    bounds = cuts.tolist()
     return [
-        (number, rows[cuts[number] : cuts[number + 1]] - firsts[number])
-        for number in np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
+        (number, rows[bounds[number] : bounds[number + 1]] - firsts[number])
+        for number in (cuts[1:] > cuts[:-1]).nonzero()[0].tolist()
     ]

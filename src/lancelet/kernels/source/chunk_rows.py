@@ -101,7 +101,6 @@ def find(
     check_buffer_count(num_buffers)
     count: cython.Py_ssize_t = rows.shape[0]
     chunks: cython.Py_ssize_t = starts.shape[0]
-    have: cython.longlong = data.shape[0]
     levels: cython.int = has_def
     buffers: cython.int = levels + num_buffers
     width: cython.int = 4 if large else 2
@@ -115,8 +114,8 @@ def find(
     refuse.other_length("sizes", sizes.shape[0], chunks)
     refuse.other_length("first_rows", first_rows.shape[0], chunks + 1)
     total = first_rows[chunks] if chunks else 0
-    all_counts, all_within = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    all_places, all_lengths = np.empty((buffers, count), dtype=np.int64), np.empty((buffers, count), dtype=np.int64)
+    all_counts, all_within = np.zeros((2, count), dtype=np.int64)
+    all_places, all_lengths = np.zeros((2, buffers, count), dtype=np.int64)
     counts: cython.longlong[::1] = all_counts
     within: cython.longlong[::1] = all_within
     places: cython.longlong[:, ::1] = all_places
@@ -130,7 +129,7 @@ def find(
                 chunk = _chunk_of(cython.address(first_rows[0]), chunks, rows[i], chunk)
                 counts[i] = first_rows[chunk + 1] - first_rows[chunk]
                 within[i] = rows[i] - first_rows[chunk]
-                if sizes[chunk] < 0 or starts[chunk] < 0 or starts[chunk] > have - sizes[chunk]:
+                if sizes[chunk] < 0 or starts[chunk] < 0 or starts[chunk] > data.shape[0] - sizes[chunk]:
                     away = chunk
                     break
                 if not _read_header(
@@ -152,12 +151,11 @@ def find(
     if outside >= 0:
         raise refuse.bad_lookup(outside, "page", 0, 1, rows[outside], total)
     if away >= 0:
-        raise refuse.range_outside("chunk", away, start=starts[away], size=sizes[away], have=have)
+        raise refuse.range_outside("chunk", away, start=starts[away], size=sizes[away], have=data.shape[0])
     if bad >= 0:
         raise bad_chunk(bad, sizes[bad])
     if unequal >= 0:
-        found = _number(cython.address(data[0]) + starts[unequal], 2)
-        raise unequal_levels(unequal, found, first_rows[unequal + 1] - first_rows[unequal])
+        raise unequal_levels(unequal, _number(cython.address(data[0]) + starts[unequal], 2), counts[i])
     return all_counts, all_within, all_places, all_lengths
 
 

@@ -1,0 +1,26 @@
+"""What a file knows of one leaf column for one shape: found once, asked by every read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelet.encodings.chunks import Ints
+from lancelet.encodings.page import StoredPage
+from lancelet.encodings.shape import Shape
+
+__all__ = ["LeafPages"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPages:
+    """A leaf column: the nodes that lead to it and, page by page, the first row and the description."""
+
+    column: int
+    #: The field the leaf belongs to, for messages.
+    name: str
+    path: tuple[Shape, ...]
+    #: First row of each page and behind them the number of rows; the same as a list, which is faster for one row.
+    firsts: Ints
+    first_list: list[int]
+    #: Pages described so far.
+    stored: list[StoredPage | None]
