@@ -12,7 +12,7 @@ import pytest
 
 from lancelet.errors import Unsupported
 from lancelet.file import LanceFileReader, LanceFileWriter
-from lancelet.file.data_file import open_file
+from lancelet.file.data_file import DataFile, open_file
 from lancelet.format.layouts import BlobLayout, ConstantLayout, FullZipLayout, PageLayout
 from lancelet.storage import open_store
 from lancelet.storage.counting import CountingStore
@@ -35,8 +35,13 @@ def write_theirs(path: Path, data: pa.Table, version: str) -> str:
 
 
 def layout(path: str) -> object:
-    file = LanceFileReader(path).file
+    file = open_path(path)
     return file.column(0).pages[0].describe(file.version)
+
+
+def open_path(path: str) -> DataFile:
+    folder, _, name = path.rpartition("/")
+    return open_file(open_store(folder), name)
 
 
 def without_mapping(path: str) -> LanceFileReader:
@@ -102,7 +107,8 @@ def test_the_reference_reads_what_we_write(tmp_path: Path, cases: Cases, seed: i
 
 
 def stored(path: str) -> int:
-    return sum(size for page in LanceFileReader(path).file.column(0).pages for _, size in page.buffers)
+    file = open_path(path)
+    return sum(size for page in file.column(0).pages for _, size in page.buffers)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -185,6 +191,21 @@ def test_packed_structs_that_are_all_null_go_both_ways(tmp_path: Path) -> None:
     path = write(tmp_path / "a.lance", data, "2.2")
     for reader in (lance.file.LanceFileReader(path), LanceFileReader(path)):
         assert reader.read_all().to_table().equals(data)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int32(), 3), pa.list_(pa.list_(pa.float64(), 2), 5), pa.list_(pa.bool_(), 9)]
+)
+def test_lists_of_nulls_alone_are_small(tmp_path: Path, kind: pa.DataType, version: str) -> None:
+    item: list[object] = [None] * kind.list_size
+    if pa.types.is_fixed_size_list(kind.value_type):
+        item = [[None, None], None, [None, None], None, None]
+    data = WideCase("", pa.array([item, None, item] * 700, kind)).table()
+    path = write(tmp_path / "a.lance", data, version)
+    for reader in (lance.file.LanceFileReader(path), LanceFileReader(path)):
+        assert reader.read_all().to_table().equals(data)
+    assert stored(path) < 2100 * 5 or pa.types.is_boolean(kind.value_type)
 
 
 def test_fields_that_the_reference_does_not_pack_are_read_by_it(tmp_path: Path) -> None:

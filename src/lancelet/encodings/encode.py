@@ -12,6 +12,7 @@ import pyarrow.types as pat
 
 from lancelet.encodings import blob, constant_write, dictionary, full_zip_write, mini_block_values
 from lancelet.encodings.choose import fixed_statistics, is_narrow
+from lancelet.encodings.full_zip_codecs import holds_no_item
 from lancelet.encodings.knobs import Knobs, parse_knobs
 from lancelet.encodings.leaf_page import EncodedPage, LeafPage, TooManyLevels
 from lancelet.encodings.mini_block_write import assemble
@@ -39,6 +40,8 @@ def encode_page(page: LeafPage) -> EncodedPage | blob.PendingBlobs:
     if page.version < FileVersion.V2_2:
         knobs = replace(knobs, chunk_bytes=min(knobs.chunk_bytes, _LARGEST_SMALL_TARGET))
     if isinstance(values, Packed) and not all(isinstance(child, Fixed) for child in values.children):
+        return full_zip_write.encode(page, knobs)
+    if isinstance(values, FixedList) and is_narrow(values, knobs) and holds_no_item(values, page.validity):
         return full_zip_write.encode(page, knobs)
     try:
         return _mini_block(page, values, knobs) or full_zip_write.encode(page, knobs)

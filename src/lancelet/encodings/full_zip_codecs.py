@@ -18,7 +18,7 @@ from lancelet.errors import InvalidInput, Unsupported
 from lancelet.format import compressions as c
 from lancelet.kernels import packed_rows
 
-__all__ = ["StoredFixed", "StoredVariable", "store_fixed", "store_rows", "store_variable"]
+__all__ = ["StoredFixed", "StoredVariable", "holds_no_item", "store_fixed", "store_rows", "store_variable"]
 
 # Less than this, all values together, is not worth a general compressor; a value of more is worth it by itself.
 _WORTH_COMPRESSING = 32768
@@ -81,8 +81,8 @@ def _store_lists(lists: FixedList, count: int, validity: Bytes | None) -> Stored
         )
     width = items * inner.bits // 8
     encoding: c.Compression = c.Flat(inner.bits)
-    if dimensions[-1][1] and not _of_valid(bitmaps[-1], validity).any():
-        # No item holds a value: the bitmaps say all.
+    if holds_no_item(lists, validity):
+        # The bitmaps say all.
         encoding, width = c.Constant(), 0
         bitmaps[-1] = np.zeros_like(bitmaps[-1])
     for dimension, has_validity in reversed(dimensions):
@@ -94,12 +94,22 @@ def _store_lists(lists: FixedList, count: int, validity: Bytes | None) -> Stored
     return StoredFixed(encoding, table.shape[1], table.reshape(-1))
 
 
-def _of_valid(table: Bytes, validity: Bytes | None) -> Bytes:
-    """The rows that are not null."""
-    if validity is None:
-        return table
-    valid = np.flatnonzero(np.unpackbits(validity, count=len(table), bitorder="little"))
-    return np.take(table, valid, axis=0)
+def holds_no_item(lists: FixedList, validity: Bytes | None) -> bool:
+    """Whether lists that are not null have null items only: their bitmaps say all. Booleans have no such form."""
+    levels = [lists]
+    while isinstance(levels[-1].items, FixedList):
+        levels.append(levels[-1].items)
+    items = levels[-1].items
+    if levels[-1].validity is None or not isinstance(items, Fixed) or items.bits == 1:
+        return False
+    shown = _bits(validity, lists.count)
+    for level in levels:
+        shown = np.repeat(shown, level.dimension) & _bits(level.validity, level.count * level.dimension)
+    return not shown.any()
+
+
+def _bits(bitmap: Bytes | None, count: int) -> Bytes:
+    return np.ones(count, np.uint8) if bitmap is None else np.unpackbits(bitmap, count=count, bitorder="little")
 
 
 def _bits_of_each(bitmap: Bytes, count: int, bits: int) -> Bytes:
