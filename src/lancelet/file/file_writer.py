@@ -27,7 +27,6 @@ from lancelet.file.shapes import column_numbers, shapes_of, stored_fields
 from lancelet.file.workers import map_tasks
 from lancelet.file.writing_v2_0 import column_encodings, node_writers, split_nodes
 from lancelet.format.arrays import BlobColumn, ColumnEncoding, ValuesColumn
-from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.blobs import file_schema, is_blob_v2
 from lancelet.format.columns import ALIGNMENT, Column, Page, Range, describe_page, write_column
 from lancelet.format.fields import Field, FileDescriptor, Schema, write_file_descriptor
@@ -48,8 +47,8 @@ _STRUCTURAL = "lance-encoding:structural-encoding"
 class FileWriter:
     """Writes rows of one schema into one file. Memory is bounded by a page for each column, whatever the file's size.
 
-    ``schema`` has field ids; ``arrow`` is what batches must look like, but that columns of blob v2 may take either of
-    their forms. Blobs that are too large for the file go into ``sidecars``.
+    ``schema`` has field ids; ``arrow`` is the Arrow schema of its ``file_schema``. Batches must look like that, except
+    that columns of blob v2 come with their payloads; those too large for the file go into ``sidecars``.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class FileWriter:
                 raise InvalidInput("the schema has blob columns, but no sidecars were given to the writer")
             self._blob_batches = BlobBatches(schema, output, sidecars)
             schema = file_schema(schema)
-            arrow = schema_to_arrow(schema)
         self._output, self._schema, self._arrow, self._version = output, schema, arrow, version
         self._shapes = shapes_of(schema, arrow, column_numbers(schema, version))
         self._global_buffers: list[Range] = []

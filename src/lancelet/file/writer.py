@@ -13,7 +13,7 @@ from lancelet.file.blob_sidecars import Sidecars
 from lancelet.file.file_writer import LARGEST_PAGE, PAGE_BYTES, FileWriter
 from lancelet.file.location import open_parent
 from lancelet.format.arrow import schema_from_arrow, schema_to_arrow
-from lancelet.format.blobs import check_storable
+from lancelet.format.blobs import check_storable, file_schema
 from lancelet.format.versions import DEFAULT_VERSION, FileVersion
 from lancelet.storage import Store
 
@@ -75,7 +75,7 @@ class LanceFileWriter:
         self._writer = FileWriter(
             self._store.writer(self._name),
             stored,
-            schema_to_arrow(stored),
+            schema_to_arrow(file_schema(stored)),
             self._version,
             page_bytes=page_bytes,
             largest_page=self._largest,
