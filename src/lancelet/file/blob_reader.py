@@ -9,18 +9,21 @@ import numpy as np
 import pyarrow as pa
 
 from lancelet.config import Options, default_options
-from lancelet.errors import Corrupt, LanceletError, OverBudget
+from lancelet.encodings.values import Bytes
+from lancelet.errors import LanceletError, OverBudget
 from lancelet.file.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, BlobLocation
-from lancelet.file.blobs import BlobKind, Descriptors, parse_descriptors, sidecar_path
+from lancelet.file.blob_plan import BlobPlan, Ints, ObjectName, plan_blobs
+from lancelet.file.blobs import parse_descriptors
 from lancelet.file.location import open_parent
+from lancelet.kernels import packed_rows
 from lancelet.storage.paths import join_uri
-from lancelet.storage.store import Mappable, Range, Store
+from lancelet.storage.ranges import past_end
+from lancelet.storage.store import Mappable, Store
 
 __all__ = ["BlobReader"]
 
 # Bytes fetched together unless the memory budget is small.
 _WINDOW = 64 * 2**20
-_FARTHEST = 2**63 - 1
 
 
 class BlobReader:
@@ -33,7 +36,7 @@ class BlobReader:
     >>> store = open_store("memory://blob-reader")
     >>> store.put("a.lance", b"..hello..")
     >>> places = pa.array([{"position": 2, "size": 5}, None, {"position": 0, "size": 0}])
-    >>> list( BlobReader(store, "a.lance").read_blobs(places))
+    >>> list(BlobReader(store, "a.lance").read_blobs(places))
     [b'hello', None, b'']
     """
 
@@ -50,14 +53,19 @@ class BlobReader:
         self._bases = dict(bases or {})
         self._storage_options = storage_options
         self._options = options or default_options()
-        self._parents: dict[str, tuple[Store, str]] = {}
+        self._parents: dict[str, Store] = {}
 
     def locations(self, descriptors: pa.Array | pa.ChunkedArray) -> list[BlobLocation | None]:
         """Where each blob lies, None for nulls; nothing is read."""
-        try:
-            return self._locate(parse_descriptors(descriptors))
-        except LanceletError as error:
-            raise error.where(uri=join_uri(self._store.uri, self._path)) from None
+        plan = self._plan(descriptors)
+        objects = [self._place(name) for name in plan.objects]
+        places: list[BlobLocation | None] = []
+        rows = zip(plan.number.tolist(), plan.position.tolist(), plan.size.tolist(), strict=True)
+        for number, position, size in rows:
+            store, path = objects[number]
+            place = BlobLocation(store, path, position, None if size < 0 else size)
+            places.append(place if number >= 0 else None)
+        return places
 
     def open(
         self, descriptors: pa.Array | pa.ChunkedArray, *, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE
@@ -72,106 +80,114 @@ class BlobReader:
         """The bytes of each blob in row order, None for nulls.
 
         Blobs are fetched in windows of about ``window_bytes``, those of one object together; a caller that lets go of
-        what it got never holds more than that and the largest blob.
+        what it got never holds more than that or the largest blob.
         """
-        places = self.locations(descriptors)
-        window = window_bytes or min(_WINDOW, self._options.memory_budget)
-        start = held = 0
-        for row, place in enumerate(places):
-            if place is None:
-                continue
-            if place.size is None:
-                places[row] = place = place.sized()
-            size = place.size or 0
-            if size > self._options.memory_budget:
-                budget = self._options.memory_budget
-                raise OverBudget(
-                    f"the blob of row {row:,} has {size:,} bytes, more than the memory budget of {budget:,}",
-                    uri=place.uri,
-                    hint="open it as a file and read it in pieces, or raise LANCELET_MEMORY_BUDGET",
-                )
-            if held and held + size > window:
-                yield from map(_copied, self._fetch(places[start:row]))
-                start, held = row, 0
-            held += size
-        yield from map(_copied, self._fetch(places[start:]))
+        plan = self._sized(self._plan(descriptors))
+        budget = self._options.memory_budget
+        largest = int(plan.size.max(initial=0))
+        if largest > budget:
+            raise OverBudget(
+                f"the blob of row {int(plan.size.argmax()):,} has {largest:,} bytes, more than the memory budget "
+                f"of {budget:,}",
+                uri=join_uri(self._store.uri, self._path),
+                hint="open it as a file and read it in pieces, or raise LANCELET_MEMORY_BUDGET",
+            )
+        for rows in plan.windows(min(window_bytes or _WINDOW, budget)):
+            found: list[memoryview | None] = [None] * (rows.stop - rows.start)
+            for row in np.flatnonzero((plan.number[rows] >= 0) & (plan.size[rows] == 0)).tolist():
+                found[row] = memoryview(b"")
+            groups = list(plan.by_object(rows))
+            for (_, mine), pieces in zip(groups, self._fetched(plan, groups), strict=True):
+                for row, piece in zip((mine - rows.start).tolist(), pieces, strict=True):
+                    found[row] = piece
+            yield from (None if piece is None else bytes(piece) for piece in found)
 
     def read_array(self, descriptors: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
         """All blobs as one array."""
-        places = [None if place is None else place.sized() for place in self.locations(descriptors)]
-        sizes = np.array([0 if place is None else place.size or 0 for place in places], np.int64)
-        total = float(sizes.astype(np.float64).sum())
-        if total > self._options.memory_budget:
+        plan = self._sized(self._plan(descriptors))
+        total, budget = float(plan.size.astype(np.float64).sum()), self._options.memory_budget
+        if total > budget:
             raise OverBudget(
-                f"blobs of {total:,.0f} bytes asked for at once, more than the memory budget of "
-                f"{self._options.memory_budget:,}",
+                f"blobs of {total:,.0f} bytes asked for at once, more than the memory budget of {budget:,}",
+                uri=join_uri(self._store.uri, self._path),
                 hint="read fewer rows at a time, or raise LANCELET_MEMORY_BUDGET",
             )
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        data = b"".join(blob for blob in self._fetch(places) if blob is not None)
-        missing = np.array([place is None for place in places], np.bool_)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(plan.size)])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        # Windows bound what is held besides the array itself.
+        for rows in plan.windows(_WINDOW):
+            groups = list(plan.by_object(rows))
+            views = self._views(plan, groups)
+            if views is not None:
+                for (_, mine), view in zip(groups, views, strict=True):
+                    packed_rows.scatter_pieces(view, plan.position[mine], plan.size[mine], data, offsets[mine])
+                continue
+            for (_, mine), pieces in zip(groups, self._fetched(plan, groups), strict=True):
+                for start, piece in zip(offsets[mine].tolist(), pieces, strict=True):
+                    data[start : start + len(piece)] = piece
+        missing = plan.number < 0
         bitmap = pa.array(~missing).buffers()[1] if missing.any() else None
         buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_binary(), len(places), buffers, int(missing.sum()))
+        return pa.Array.from_buffers(pa.large_binary(), len(plan), buffers, int(missing.sum()))
 
-    def _fetch(self, places: Sequence[BlobLocation | None]) -> Iterator[memoryview | None]:
-        """Some blobs at once: one call of the store for each object."""
-        rows: dict[tuple[int, str], list[int]] = {}
-        for row, place in enumerate(places):
-            if place is not None and place.size:
-                rows.setdefault((id(place.store), place.path), []).append(row)
+    def _plan(self, descriptors: pa.Array | pa.ChunkedArray) -> BlobPlan:
+        try:
+            return plan_blobs(parse_descriptors(descriptors), self._path, self._bases)
+        except LanceletError as error:
+            raise error.where(uri=join_uri(self._store.uri, self._path)) from None
 
-        def fetch(group: list[int]) -> list[memoryview]:
-            chosen = [place for row in group if (place := places[row]) is not None]
-            ranges: list[Range] = [(place.position, place.size or 0) for place in chosen]
-            return chosen[0].store.read(chosen[0].path, ranges)
+    def _sized(self, plan: BlobPlan) -> BlobPlan:
+        def size_of(number: int) -> int:
+            store, path = self._place(plan.objects[number])
+            return store.size(path)
 
-        groups = list(rows.values())
-        found: list[memoryview | None] = [None if place is None else memoryview(b"") for place in places]
-        if len(groups) > 1 and not isinstance(self._store, Mappable):
-            # One request waits for another only if more are under way than the options allow.
-            with ThreadPoolExecutor(min(len(groups), self._options.io_concurrency)) as threads:
-                answers = list(threads.map(fetch, groups))
-        else:
-            answers = [fetch(group) for group in groups]
-        for group, answer in zip(groups, answers, strict=True):
-            for row, data in zip(group, answer, strict=True):
-                found[row] = data
-        yield from found
+        return plan.sized(size_of)
 
-    def _locate(self, found: Descriptors) -> list[BlobLocation | None]:
-        far = found.position.astype(np.float64) + found.size.astype(np.float64) >= _FARTHEST
-        if far.any():
-            row = int(np.argmax(far))
-            text = f"the blob of row {row:,} has {found.size[row]:,} bytes at {found.position[row]:,}"
-            raise Corrupt(f"{text}, beyond the end of any file")
-        sidecars = np.unique(found.blob_id[(found.kind == BlobKind.PACKED) | (found.kind == BlobKind.DEDICATED)])
-        paths = {number: sidecar_path(self._path, number) for number in sidecars.tolist()}
-        columns = (found.valid, found.kind, found.position, found.size, found.blob_id)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        places: list[BlobLocation | None] = []
-        for row, (valid, kind, position, size, number) in enumerate(rows):
-            if not valid:
-                places.append(None)
-            elif kind == BlobKind.EXTERNAL:
-                store, path = self._external(number, found.uri[row].as_py())
-                places.append(BlobLocation(store, path, position, size or None))
-            else:
-                path = self._path if kind == BlobKind.INLINE else paths[number]
-                places.append(BlobLocation(self._store, path, position, size))
-        return places
+    def _fetched(self, plan: BlobPlan, groups: Sequence[tuple[int, Ints]]) -> list[list[memoryview]]:
+        """The bytes of the rows of each object: one call of the store for each."""
 
-    def _external(self, base: int, uri: str) -> tuple[Store, str]:
-        """The store and path of an external object; objects of one directory share a store."""
-        if base:
-            if base not in self._bases:
-                raise Corrupt(f"an external blob names base {base}, the table has {sorted(self._bases) or 'none'}")
-            uri = join_uri(self._bases[base].rstrip("/"), uri)
+        def fetch(group: tuple[int, Ints]) -> list[memoryview]:
+            number, rows = group
+            store, path = self._place(plan.objects[number])
+            return store.read(path, list(zip(plan.position[rows].tolist(), plan.size[rows].tolist(), strict=True)))
+
+        views = self._views(plan, groups)
+        if views is not None:
+            return [_cut(plan, rows, view) for (_, rows), view in zip(groups, views, strict=True)]
+        if len(groups) < 2:
+            return [fetch(group) for group in groups]
+        # One object waits for another only if more are under way than the options allow.
+        with ThreadPoolExecutor(min(len(groups), self._options.io_concurrency)) as threads:
+            return list(threads.map(fetch, groups))
+
+    def _views(self, plan: BlobPlan, groups: Sequence[tuple[int, Ints]]) -> list[Bytes] | None:
+        """The objects whole, if all are mapped; each must hold what its rows want of it."""
+        views = []
+        for number, rows in groups:
+            store, path = self._place(plan.objects[number])
+            if not isinstance(store, Mappable):
+                return None
+            view = store.view(path)
+            ends = plan.position[rows] + plan.size[rows]
+            last = int(ends.argmax())
+            if ends[last] > len(view):
+                piece = int(plan.position[rows[last]]), int(plan.size[rows[last]])
+                raise past_end(piece, len(view), uri=join_uri(store.uri, path))
+            views.append(np.frombuffer(view, np.uint8))
+        return views
+
+    def _place(self, found: ObjectName) -> tuple[Store, str]:
+        """The store and path of an object; external objects of one directory share a store."""
+        if not found.external:
+            return self._store, found.name
+        uri = join_uri(self._bases[found.base].rstrip("/"), found.name) if found.base else found.name
         parent, _, name = uri.rpartition("/")
         if parent not in self._parents:
-            self._parents[parent] = open_parent(uri, storage_options=self._storage_options)
-        return self._parents[parent][0], name
+            self._parents[parent] = open_parent(uri, storage_options=self._storage_options)[0]
+        return self._parents[parent], name
 
 
-def _copied(data: memoryview | None) -> bytes | None:
-    return None if data is None else bytes(data)
+def _cut(plan: BlobPlan, rows: Ints, view: Bytes) -> list[memoryview]:
+    starts, whole = plan.position[rows], view.data
+    ends = starts + plan.size[rows]
+    return [whole[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
