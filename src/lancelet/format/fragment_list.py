@@ -1,0 +1,154 @@
+"""The fragments of one version, however many: described one by one only when asked for, counted all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lancelet.errors import Corrupt
+from lancelet.format.fragments import Fragment, fragment_message, read_fragment
+from lancelet.format.protos import table_pb2 as wire
+from lancelet.format.wire import parse_message
+
+__all__ = ["Fragments"]
+
+
+class Fragments(Sequence[Fragment]):
+    """An immutable list of fragments, in the order of the manifest.
+
+    What was read stays as it was read until it is looked at, and is written again unchanged, with whatever newer
+    writers put in it. Looking at an item makes a new :class:`Fragment` each time.
+
+    >>> several = Fragments([Fragment(0, physical_rows=5), Fragment(7, physical_rows=8)])
+    >>> several.ids().tolist(), several.physical_rows().tolist(), several[1].id
+    ([0, 7], [5, 8], 7)
+    >>> several.changed({0: None, 7: Fragment(7, physical_rows=9)}, added=[Fragment(8)]).ids().tolist()
+    [7, 8]
+    """
+
+    __slots__ = ("_messages",)
+
+    def __init__(self, fragments: Iterable[Fragment] = ()) -> None:
+        self._messages = tuple(fragment_message(item) for item in fragments)
+
+    @staticmethod
+    def of_messages(messages: Iterable[wire.Fragment]) -> Fragments:
+        """The list of what was read, unconverted. The messages must not be changed afterwards."""
+        made = Fragments()
+        made._messages = tuple(messages)
+        return made
+
+    def messages(self) -> tuple[wire.Fragment, ...]:
+        """The messages to write. They must not be changed."""
+        return self._messages
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @overload
+    def __getitem__(self, place: int) -> Fragment: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Fragments: ...
+
+    def __getitem__(self, place: int | slice) -> Fragment | Fragments:
+        if isinstance(place, slice):
+            return Fragments.of_messages(self._messages[place])
+        return read_fragment(self._messages[place])
+
+    def __iter__(self) -> Iterator[Fragment]:
+        return map(read_fragment, self._messages)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fragments) and self._messages == other._messages
+
+    def __hash__(self) -> int:
+        return hash(self.ids().tobytes())
+
+    def __repr__(self) -> str:
+        return f"Fragments({len(self)})"
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Fragments], tuple[bytes]]:
+        return _unpickled, (wire.Manifest(fragments=self._messages).SerializeToString(),)
+
+    def ids(self) -> NDArray[np.uint64]:
+        """The id of each fragment."""
+        return np.fromiter((item.id for item in self._messages), np.uint64, len(self))
+
+    def physical_rows(self) -> NDArray[np.int64]:
+        """Rows in the files of each fragment; 0 where the writer did not say."""
+        return _counts(np.fromiter((item.physical_rows for item in self._messages), np.uint64, len(self)))
+
+    def deleted_rows(self) -> NDArray[np.int64]:
+        """Deleted rows of each fragment; 0 also where a deletion file does not say (see :meth:`without_counts`)."""
+        # An absent message reads as an empty one, which counts nothing.
+        counts = (item.deletion_file.num_deleted_rows for item in self._messages)
+        return _counts(np.fromiter(counts, np.uint64, len(self)))
+
+    def without_counts(self) -> list[int]:
+        """Places of the fragments that do not say how many rows they have, or how many of them are deleted."""
+        return [
+            place
+            for place, item in enumerate(self._messages)
+            if not item.physical_rows or (item.HasField("deletion_file") and not item.deletion_file.num_deleted_rows)
+        ]
+
+    def with_deletions(self) -> list[int]:
+        """Places of the fragments with a deletion file."""
+        return [place for place, item in enumerate(self._messages) if item.HasField("deletion_file")]
+
+    def num_data_files(self) -> int:
+        """Data files of all fragments together."""
+        return sum(len(item.files) for item in self._messages)
+
+    def versions(self) -> set[tuple[int, int]]:
+        """The version numbers of all data files, each once."""
+        return {(file.file_major_version, file.file_minor_version) for item in self._messages for file in item.files}
+
+    def row_ids_known(self) -> tuple[bool, bool]:
+        """Whether any fragment, and whether every fragment, says which stable ids its rows have."""
+        found = [item.HasField("inline_row_ids") or item.HasField("column_row_ids") for item in self._messages]
+        return any(found), all(found)
+
+    def spilled(self) -> bool:
+        """Whether any fragment keeps row ids or versions in columns of data files."""
+        return any(
+            item.HasField("column_row_ids")
+            or item.HasField("column_created_at_versions")
+            or item.HasField("column_last_updated_at_versions")
+            for item in self._messages
+        )
+
+    def overlaid(self) -> bool:
+        """Whether any fragment has overlays."""
+        return any(item.overlays for item in self._messages)
+
+    def place_of(self, fragment_id: int) -> int | None:
+        """Where the fragment with an id stands, or None."""
+        found = np.flatnonzero(self.ids() == fragment_id) if 0 <= fragment_id < 1 << 64 else np.empty(0, np.intp)
+        return int(found[0]) if len(found) else None
+
+    def changed(self, changes: Mapping[int, Fragment | None], *, added: Iterable[Fragment] = ()) -> Fragments:
+        """A copy in which fragments are replaced or, for None, left out by their ids, with others put at the end."""
+        kept = []
+        for item in self._messages:
+            if item.id not in changes:
+                kept.append(item)
+            elif (new := changes[item.id]) is not None:
+                kept.append(fragment_message(new))
+        kept.extend(fragment_message(item) for item in added)
+        return Fragments.of_messages(kept)
+
+
+def _counts(values: NDArray[np.uint64]) -> NDArray[np.int64]:
+    # Rows are addressed by 32 bits, so larger counts are no counts.
+    if len(values) and values.max() > 1 << 32:
+        raise Corrupt(f"a fragment counts {values.max()} rows, expected at most {1 << 32}")
+    return values.astype(np.int64)
+
+
+def _unpickled(data: bytes) -> Fragments:
+    return Fragments.of_messages(parse_message(wire.Manifest, data, "list of fragments").fragments)
