@@ -1,5 +1,9 @@
 """Data files: reading and writing one, with the names of pylance's ``lance.file``."""
 
+from lancelet.file.blob_descriptors import BlobDescriptor, BlobDescriptorArrayBuilder
+from lancelet.file.blob_file import BlobFile
+from lancelet.file.blob_reader import BlobReader
+from lancelet.file.blob_sidecars import DedicatedBlobWriter, PackedBlobWriter
 from lancelet.file.metadata import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -14,6 +18,11 @@ from lancelet.file.writer import LanceFileWriter
 from lancelet.format.versions import DEFAULT_VERSION
 
 __all__ = [
+    "BlobDescriptor",
+    "BlobDescriptorArrayBuilder",
+    "BlobFile",
+    "BlobReader",
+    "DedicatedBlobWriter",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
     "LanceColumnStatistics",
@@ -24,6 +33,7 @@ __all__ = [
     "LanceFileWriter",
     "LancePageMetadata",
     "ListResult",
+    "PackedBlobWriter",
     "ReaderResults",
     "stable_version",
 ]
