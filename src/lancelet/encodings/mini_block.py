@@ -61,6 +61,8 @@ def parse_index(layout: MiniBlockLayout, rows: int, buffers: Sequence[Bytes], da
         first_rows = np.concatenate([np.zeros(1, np.int64), np.full(len(starts), rows, np.int64)])
         touched = np.zeros(len(starts), np.int64)
     else:
+        if layout.num_items != rows:
+            raise Corrupt(f"page has {layout.num_items:,} items, expected {rows:,} as it has no lists")
         first_rows = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         touched = first_rows[:-1]
     return MiniBlockIndex(starts, sizes, counts, first_rows, touched, dictionary)
@@ -190,6 +192,12 @@ def _read_lists(
     top = sum(layer.is_list for layer in layout.layers)
     if definition is not None and len(definition) != len(repetition):
         raise Corrupt(f"page has {len(definition):,} definition levels, expected {len(repetition):,}")
+    if isinstance(rows, slice) and _are_whole(index, picked, rows) and repetition[:1].tolist() == [top]:
+        values = look_up(path, index, mini_block_values.decode(layout.values, chunks))
+        array = build(path, Leveled(layout.layers, repetition, definition, chunks.total, values))
+        if len(array) != rows.stop - rows.start:
+            raise Corrupt(f"page's levels begin {len(array):,} rows, expected {rows.stop - rows.start:,}")
+        return array
     chunk_begins = np.cumsum(num_levels) - num_levels
     after_gap = np.flatnonzero(np.diff(picked, prepend=-1) > 1)
     forced = chunk_begins[after_gap]
@@ -211,6 +219,13 @@ def _read_lists(
         first = int(positions[rows.start - int(numbers[0])]) if rows.stop > rows.start else 0
         return array.slice(first, rows.stop - rows.start)
     return array.take(pa.array(positions[np.searchsorted(numbers, rows)]))
+
+
+def _are_whole(index: MiniBlockIndex, picked: Ints, rows: slice) -> bool:
+    """Whether the rows are all those that begin in the picked chunks, which follow each other."""
+    if not len(picked):
+        return False
+    return bool(index.first_rows[picked[0]] == rows.start and index.first_rows[picked[-1] + 1] == rows.stop)
 
 
 def look_up(path: Sequence[Shape], index: MiniBlockIndex, values: Values) -> Values:

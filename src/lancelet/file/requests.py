@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lancelet.encodings.page import Rows, StoredPage
+from lancelet.encodings.page import PageIndex, Rows, StoredPage
 from lancelet.encodings.shape import Leaf, Shape, items_per_row, leaves, path_to
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.file.data_file import DataFile
 from lancelet.file.leaf_pages import LeafPages
+from lancelet.file.page_groups import Apart, group_bounds, merged
 
 __all__ = ["PageRequest", "requests_for", "rows_by_page"]
 
@@ -43,9 +44,15 @@ def requests_for(file: DataFile, shape: Shape, rows: Rows) -> list[PageRequest]:
     for leaf in known[1]:
         try:
             _check_rows(leaf, rows)
-            for number, local in rows_by_page(leaf.firsts, rows, leaf.first_list):
-                stored = leaf.stored[number] or _stored_page(file, leaf, number)
-                requests.append(PageRequest(leaf.column, number, stored, local, leaf.name))
+            for group, local in rows_by_page(leaf.firsts, rows, leaf.first_list):
+                stored = leaf.stored[group] or _described(file, leaf, group)
+                if isinstance(stored, StoredPage):
+                    requests.append(PageRequest(leaf.column, leaf.bounds[group], stored, local, leaf.name))
+                else:
+                    requests.extend(
+                        PageRequest(leaf.column, stored.first + at, stored.pages[at], below, leaf.name)
+                        for at, below in rows_by_page(stored.firsts, local)
+                    )
         except LanceletError as error:
             raise error.where(uri=file.uri, column=leaf.name) from None
     return requests
@@ -61,8 +68,10 @@ def _leaf_pages(file: DataFile, shape: Shape, leaf: Leaf) -> LeafPages:
             raise Corrupt(f"pages hold parts of fixed-size lists of {scale} items")
     except LanceletError as error:
         raise error.where(uri=file.uri, column=name) from None
-    firsts = first_items // scale
-    return LeafPages(leaf.column, name, path, firsts, firsts.tolist(), [None] * (len(firsts) - 1))
+    pages = file.column(leaf.column).pages
+    bounds = list(range(len(pages) + 1)) if file.view is None else group_bounds(pages)
+    firsts = (first_items // scale)[bounds]
+    return LeafPages(leaf.column, name, path, bounds, firsts, firsts.tolist(), [None] * (len(bounds) - 1))
 
 
 def _check_rows(leaf: LeafPages, rows: Rows) -> None:
@@ -71,16 +80,36 @@ def _check_rows(leaf: LeafPages, rows: Rows) -> None:
         raise Corrupt(f"column has {leaf.first_list[-1]:,} rows, expected at least {wanted:,}")
 
 
+def _described(file: DataFile, leaf: LeafPages, group: int) -> StoredPage | Apart:
+    first, end = leaf.bounds[group], leaf.bounds[group + 1]
+    pages = tuple(_stored_page(file, leaf, number) for number in range(first, end))
+    stored: StoredPage | Apart = pages[0]
+    if len(pages) > 1:
+        firsts = np.cumsum([0, *(page.rows for page in pages)])
+        stored = Apart(first, firsts, pages)
+        one = _merged(file, pages)
+        if one is not None:
+            stored, file.page_indexes[leaf.column, first] = one
+    leaf.stored[group] = stored
+    return stored
+
+
+def _merged(file: DataFile, pages: Sequence[StoredPage]) -> tuple[StoredPage, PageIndex] | None:
+    """The pages as one; None where they are not alike, or damaged: then each is read, and refused, by itself."""
+    try:
+        return None if file.view is None else merged(file.view, pages)
+    except LanceletError:
+        return None
+
+
 def _stored_page(file: DataFile, leaf: LeafPages, number: int) -> StoredPage:
     page = file.column(leaf.column).pages[number]
     try:
         layout = page.describe(file.version)
     except LanceletError as error:
-        raise error.where(page=number) from None
-    rows = leaf.first_list[number + 1] - leaf.first_list[number]
-    stored = StoredPage(layout, page.buffers, leaf.path, rows)  # type: ignore[arg-type]
-    leaf.stored[number] = stored
-    return stored
+        raise error.where(page=number, byte_range=file.place_of(leaf.column)) from None
+    rows = page.length // items_per_row(leaf.path)
+    return StoredPage(layout, page.buffers, leaf.path, rows)  # type: ignore[arg-type]
 
 
 def rows_by_page(firsts: np.ndarray, rows: Rows, first_list: Sequence[int] | None = None) -> Sequence[tuple[int, Rows]]:
