@@ -1,0 +1,1 @@
+"""Tables: one version opened, and the next one committed."""
