@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from lancelet.errors import Corrupt, Unsupported
-from lancelet.kernels import gather
+from lancelet.kernels import gather, utf8
 
 __all__ = [
     "Bytes",
@@ -121,7 +121,10 @@ def to_arrow(values: Values, kind: pa.DataType, validity: Bytes | None = None, n
             return pa.Array.from_buffers(kind, count, [mask, pa.py_buffer(data)], null_count)
         case Variable(count, offsets, data):
             buffers = [mask, pa.py_buffer(_offsets_for(kind, offsets)), pa.py_buffer(data)]
-            return pa.Array.from_buffers(kind, count, buffers, null_count)
+            array = pa.Array.from_buffers(kind, count, buffers, null_count)
+            if (pat.is_string(kind) or pat.is_large_string(kind)) and utf8.find_invalid(data, offsets) >= 0:
+                _check_text(array)
+            return array
         case FixedList(dimension, count, items, item_validity):
             if not pat.is_fixed_size_list(kind) or kind.list_size != dimension:
                 raise Corrupt(f"page holds lists of {dimension} items, expected type {kind}")
@@ -133,6 +136,14 @@ def to_arrow(values: Values, kind: pa.DataType, validity: Bytes | None = None, n
                 raise Corrupt(f"page holds structs of {len(children)} fields, expected type {kind}")
             arrays = [to_arrow(child, kind.field(at).type) for at, child in enumerate(children)]
             return pa.Array.from_buffers(kind, count, [mask], null_count, children=arrays)
+
+
+def _check_text(array: pa.Array) -> None:
+    """Corrupt where a value that is not null is not UTF-8, which whoever reads Arrow strings takes for granted."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise Corrupt(f"page holds strings that are not text: {error}") from None
 
 
 def _dictionary(values: Values, kind: pa.DictionaryType, validity: Bytes | None, null_count: int) -> pa.Array:

@@ -18,6 +18,7 @@ from lancelet.kernels.reference import packed_rows as packed_rows
 from lancelet.kernels.reference import ravel as ravel
 from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
+from lancelet.kernels.reference import utf8 as utf8
 from lancelet.kernels.reference import variable as variable
 from lancelet.kernels.reference import zipped as zipped
 from lancelet.kernels.reference import zipping as zipping
