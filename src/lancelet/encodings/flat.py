@@ -30,6 +30,7 @@ def decode_at(bits: int, chunks: Chunks, blocks: Ints, indices: Ints) -> Fixed:
         picked = (chunks.data[position >> 3] >> (position & 7).astype(np.uint8)) & np.uint8(1)
         return Fixed(1, len(indices), np.packbits(picked, bitorder="little"))
     width = _width(bits)
+    require(sizes, chunks.counts * width, "the value buffer")
     out = np.empty(len(indices) * width, np.uint8)
     chunk_rows.values_at(chunks.data, starts, sizes, width, blocks, indices, out)
     return Fixed(bits, len(indices), out)
@@ -37,6 +38,8 @@ def decode_at(bits: int, chunks: Chunks, blocks: Ints, indices: Ints) -> Fixed:
 
 def decode_block(bits: int, data: np.ndarray, count: int) -> Fixed:
     """``count`` values from one buffer, as a view of it."""
+    if bits != 1:
+        _width(bits)
     needed = (count * bits + 7) // 8
     if len(data) < needed:
         raise Corrupt(f"flat buffer has {len(data):,} bytes, expected {needed:,} for {count:,} values of {bits} bits")

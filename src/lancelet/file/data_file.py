@@ -87,7 +87,7 @@ class DataFile:
         if found is None:
             if not 0 <= number < len(self.column_places):
                 raise Corrupt(f"column {number} asked of a file with {len(self.column_places)}", uri=self.uri)
-            start, size = self.column_places[number].tolist()
+            start, size = self.place_of(number)
             begin = start - self.footer.column_metadata_start
             if begin < 0:
                 raise Corrupt(f"metadata of column {number} lies before all metadata", uri=self.uri)
@@ -98,6 +98,18 @@ class DataFile:
                 raise error.where(column=str(number), byte_range=(start, size)) from None
             self._columns[number] = found
         return found
+
+    def place_of(self, number: int) -> Range:
+        """Where the metadata of a column lies in the file."""
+        start, size = self.column_places[number].tolist()
+        return start, size
+
+    def span_of(self, number: int, buffers: Sequence[Range]) -> Range:
+        """The bytes from a page's first buffer to its last; those of its column's metadata where it has none."""
+        if not buffers:
+            return self.place_of(number)
+        start = min(offset for offset, _ in buffers)
+        return start, max(offset + size for offset, size in buffers) - start
 
     def first_rows(self, number: int) -> Ints:
         """The row with which each page of a column begins, and behind them the number of all its rows."""
@@ -145,8 +157,8 @@ def open_file(store: Store, path: str, *, size: int | None = None) -> DataFile:
         raise Unsupported("the file is of version 2.3, which is not stable", uri=uri)
     metadata = _from(store, path, tail, size, footer.column_metadata_start)
     limit = size - FOOTER_SIZE
-    columns = parse_offset_table(_cut(metadata, size, footer.column_table), limit, uri=uri)
-    buffers = parse_offset_table(_cut(metadata, size, footer.global_table), limit, what="global buffer", uri=uri)
+    columns = parse_offset_table(_cut(metadata, size, footer.column_table, uri), limit, uri=uri)
+    buffers = parse_offset_table(_cut(metadata, size, footer.global_table, uri), limit, what="global buffer", uri=uri)
     if not len(buffers):
         raise Corrupt("the file has no global buffer, expected its schema in the first", uri=uri)
     start, length = buffers[0].tolist()
@@ -173,8 +185,8 @@ def _from(store: Store, path: str, tail: memoryview, size: int, start: int) -> m
     return memoryview(store.read(path, [(start, size - start)])[0])
 
 
-def _cut(metadata: memoryview, size: int, place: Range) -> memoryview:
+def _cut(metadata: memoryview, size: int, place: Range, uri: str) -> memoryview:
     begin = place[0] - (size - len(metadata))
     if begin < 0:
-        raise Corrupt(f"offset table at {place[0]} lies before the column metadata")
+        raise Corrupt(f"offset table at {place[0]} lies before the column metadata", uri=uri, byte_range=place)
     return metadata[begin : begin + place[1]]

@@ -19,6 +19,7 @@ from lancelet.file.legacy import LegacyFile
 from lancelet.file.requests import PageRequest, requests_for
 from lancelet.file.workers import map_tasks
 from lancelet.format.columns import Range
+from lancelet.format.layouts import BlobLayout
 from lancelet.format.versions import FileVersion
 
 __all__ = ["read_columns"]
@@ -71,7 +72,7 @@ def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]
 def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[PageIndex]) -> list[pa.Array]:
     whole = file.view is not None
     ranges = [
-        _located(file, request, pages.data_ranges, request.page, index, request.rows, whole=whole)
+        _located(file, request, _data_ranges, file, request, index)
         for request, index in zip(requests, indexes, strict=True)
     ]
     buffers = iter(file.read([one for group in ranges for one in group]))
@@ -85,6 +86,16 @@ def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[P
         return _located(file, request, pages.read, request.page, index, request.rows, data, whole=whole)
 
     return map_tasks(run, tasks, threads=len(tasks) > 1 and _weight(requests, ranges) >= _WORTH_A_THREAD)
+
+
+def _data_ranges(file: DataFile, request: PageRequest, index: PageIndex) -> list[Range]:
+    """The bytes that hold the rows. What metadata says was checked when it was parsed; blobs only now name theirs."""
+    ranges = pages.data_ranges(request.page, index, request.rows, whole=file.view is not None)
+    if isinstance(request.page.layout, BlobLayout):
+        for start, size in ranges:
+            if start + size > file.size:
+                raise Corrupt(f"blob at {start:,}..{start + size:,} ends past the file's {file.size:,} bytes")
+    return ranges
 
 
 def _weight(requests: Sequence[PageRequest], ranges: Sequence[Sequence[Range]]) -> float:
@@ -108,16 +119,12 @@ def _located(
     try:
         return step(*given, **named)
     except LanceletError as error:
-        buffers = request.page.buffers
-        span = None
-        if buffers:
-            start = min(offset for offset, _ in buffers)
-            span = (start, max(offset + size for offset, size in buffers) - start)
+        span = file.span_of(request.column, request.page.buffers)
         raise error.where(uri=file.uri, column=request.name, page=request.number, byte_range=span) from None
     except pa.ArrowException as error:
-        raise Corrupt(
-            f"page does not decode: {error}", uri=file.uri, column=request.name, page=request.number
-        ) from None
+        span = file.span_of(request.column, request.page.buffers)
+        found = f"page does not decode: {error}"
+        raise Corrupt(found, uri=file.uri, column=request.name, page=request.number, byte_range=span) from None
 
 
 def _assemble(file: DataFile, shape: Shape, decoded: Sequence[tuple[PageRequest, pa.Array]]) -> pa.ChunkedArray:

@@ -62,18 +62,16 @@ def _read_node(file: DataFile, shape: Shape, rows: Rows, name: str) -> Steps[lis
 
 
 @contextmanager
-def _located(file: DataFile, name: str, number: int, page: Page) -> Iterator[None]:
+def _located(file: DataFile, name: str, column: int, number: int) -> Iterator[None]:
     """An error learns where it happened."""
-    span = None
-    if page.buffers:
-        start = min(offset for offset, _ in page.buffers)
-        span = (start, max(offset + size for offset, size in page.buffers) - start)
+    span = file.span_of(column, file.column(column).pages[number].buffers)
     try:
         yield
     except LanceletError as error:
         raise error.where(uri=file.uri, column=name, page=number, byte_range=span) from None
     except pa.ArrowException as error:
-        raise Corrupt(f"page does not decode: {error}", uri=file.uri, column=name, page=number) from None
+        found = f"page does not decode: {error}"
+        raise Corrupt(found, uri=file.uri, column=name, page=number, byte_range=span) from None
 
 
 def _pages(file: DataFile, number: int, rows: Rows, name: str) -> tuple[Column, list[tuple[int, Rows]]]:
@@ -108,7 +106,7 @@ def _read_leaf(file: DataFile, leaf: Leaf, rows: Rows, name: str) -> Steps[list[
 
 def _leaf_page(file: DataFile, leaf: Leaf, column: Column, number: int, rows: Rows, name: str):  # type: ignore[no-untyped-def]
     page, kind = column.pages[number], leaf.field.type
-    with _located(file, name, number, page):
+    with _located(file, name, leaf.column, number):
         source, encoding = _source(file, column, page), _encoding(file, page)
         if isinstance(column.encoding, arrays.BlobColumn):
             finish = yield from read_blobs(encoding, kind, source, rows, file.size)
@@ -116,7 +114,7 @@ def _leaf_page(file: DataFile, leaf: Leaf, column: Column, number: int, rows: Ro
             finish = yield from read_page(encoding, kind, source, rows)
 
     def located() -> pa.Array:
-        with _located(file, name, number, page):
+        with _located(file, name, leaf.column, number):
             return finish()
 
     return located
@@ -152,8 +150,8 @@ class _Cutter:
 
 def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[list[pa.Array]]:
     column, pages = _pages(file, shape.column, rows, name)
-    found = yield from together([_list_page(file, column, at, local, name) for at, local in pages])
-    bases = _item_bases(file, column, name)
+    found = yield from together([_list_page(file, shape.column, at, local, name) for at, local in pages])
+    bases = _item_bases(file, shape.column, name)
     items_end = int(file.first_rows(shape.child.column)[-1])
     selected = _selection([(one, int(bases[at])) for one, (at, _) in zip(found, pages, strict=True)])
     total = count_of(selected)
@@ -169,9 +167,10 @@ def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[lis
     return made
 
 
-def _list_page(file: DataFile, column: Column, number: int, rows: Rows, name: str) -> Steps[Spans]:
+def _list_page(file: DataFile, at: int, number: int, rows: Rows, name: str) -> Steps[Spans]:
+    column = file.column(at)
     page = column.pages[number]
-    with _located(file, name, number, page):
+    with _located(file, name, at, number):
         encoding = _encoding(file, page)
         if not isinstance(encoding, arrays.List):
             raise Corrupt(f"page has encoding {type(encoding).__name__}, expected List")
@@ -182,16 +181,16 @@ def _list_page(file: DataFile, column: Column, number: int, rows: Rows, name: st
     return found
 
 
-def _item_bases(file: DataFile, column: Column, name: str) -> np.ndarray:
+def _item_bases(file: DataFile, at: int, name: str) -> np.ndarray:
     """The item with which each page begins."""
-    counts = []
-    for number, page in enumerate(column.pages):
-        with _located(file, name, number, page):
+    bases = [0]
+    for number, page in enumerate(file.column(at).pages):
+        with _located(file, name, at, number):
             encoding = _encoding(file, page)
-            counts.append(encoding.num_items if isinstance(encoding, arrays.List) else 0)
-    if sum(counts) >= 1 << 62:
-        raise Corrupt(f"lists declare {sum(counts):,} items", uri=file.uri, column=name)
-    return np.cumsum([0, *counts])
+            bases.append(bases[-1] + (encoding.num_items if isinstance(encoding, arrays.List) else 0))
+            if bases[-1] >= 1 << 62:
+                raise Corrupt(f"lists declare {bases[-1]:,} items")
+    return np.array(bases)
 
 
 def _selection(found: Sequence[tuple[Spans, int]]) -> Rows:
