@@ -92,12 +92,17 @@ def _lists(encoding: c.FixedSizeList, kind: pa.DataType, data: Bytes, count: int
 
 
 def _items(encoding: c.Compression, kind: pa.DataType, data: Bytes, count: int) -> Values:
-    if isinstance(encoding, c.Constant):
-        bits = fixed_bits(kind)
-        if bits is None:
-            raise Corrupt(f"page holds list items without values, expected type {kind}")
-        return Fixed(bits, count, _zeros((count * bits + 7) // 8))
-    return fixed_values(encoding, kind, data, count)
+    return _absent(kind, count) if isinstance(encoding, c.Constant) else fixed_values(encoding, kind, data, count)
+
+
+def _absent(kind: pa.DataType, count: int) -> Values:
+    """Items that are all null: the page holds nothing for them."""
+    if pat.is_fixed_size_list(kind):
+        return FixedList(kind.list_size, count, _absent(kind.value_type, count * kind.list_size))
+    bits = fixed_bits(kind)
+    if bits is None:
+        raise Corrupt(f"page holds list items without values, expected type {kind}")
+    return Fixed(bits, count, _zeros((count * bits + 7) // 8))
 
 
 def _zeros(size: int) -> Bytes:
