@@ -2,7 +2,7 @@
 
 import cython
 import numpy as np
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.string import memcpy, memset
 
 from lancelet.kernels.layers import (
     NULL_AND_EMPTY_LIST,
@@ -20,6 +20,8 @@ from lancelet.kernels.layers import (
 ONES = cython.declare(cython.ulonglong, 0x0001000100010001)
 # Multiplying by this brings bit 16 * i + 4 * k to bit 48 + i + 4 * k, for i and k from 0 to 3, and no other bit there.
 GATHER = cython.declare(cython.ulonglong, (1 << 48) | (1 << 33) | (1 << 18) | (1 << 3))
+# Multiplying by this brings bit 8 * i to bit 56 + i, for i from 0 to 7, and no other bit there.
+BYTES = cython.declare(cython.ulonglong, 0x0102040810204080)
 BLOCK = cython.declare(cython.Py_ssize_t, 16384)
 
 
@@ -207,6 +209,21 @@ def _peel(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _bits(flags: cython.pointer(cython.uchar)) -> cython.ulonglong:
+    """64 flags of a byte each as the bits of a word."""
+    word: cython.ulonglong = 0
+    result: cython.ulonglong = 0
+    i: cython.int
+    for i in range(8):
+        memcpy(cython.address(word), flags + 8 * i, 8)
+        result |= ((word * BYTES) >> 56) << (8 * i)
+    return result
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _peel_last(
@@ -219,32 +236,47 @@ def _peel_last(
     offsets: cython.pointer(cython.longlong),
     shown_out: cython.pointer(cython.ushort),
 ) -> cython.bint:
-    """The outermost lists: every one that starts is seen. Without ``definition`` (NULL), ``shown_out`` is not used."""
+    """The outermost lists: every one that starts is seen. Without ``definition`` (NULL), ``shown_out`` is not used.
+
+    Each entry starts a list or is visible inside one, so a list's offset is its place less the hidden entries before.
+    """
+    starts: cython.uchar[64]
+    hides: cython.uchar[64]
+    many: cython.Py_ssize_t
     i: cython.Py_ssize_t
-    d: cython.ushort
-    starts: cython.bint
-    visible: cython.bint
+    first: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+    some: cython.ulonglong
+    hidden: cython.ulonglong = 0
     inside: cython.longlong = 0
     lists: cython.Py_ssize_t = 0
-    bad: cython.bint = False
-    if definition == cython.NULL:
-        for i in range(count):
-            offsets[lists] = i
-            lists += rep[i] >= max_rep
-            bad |= rep[i] > max_rep
-        inside = count
-    else:
-        for i in range(count):
-            d = definition[i]
-            starts = rep[i] >= max_rep
-            visible = d <= seen
-            offsets[lists] = inside
-            shown_out[lists] = d
-            lists += starts
-            inside += visible
-            bad |= (not (starts | visible)) | (d > max_def) | (rep[i] > max_rep)
+    bad: cython.ushort = 0
+    for first in range(0, count, 64):
+        many = min(64, count - first)
+        if many < 64:
+            memset(starts, 0, 64)
+            memset(hides, 0, 64)
+        for i in range(many):
+            starts[i] = rep[first + i] >= max_rep
+            bad |= rep[first + i] > max_rep
+        if definition != cython.NULL:
+            for i in range(many):
+                hides[i] = definition[first + i] > seen
+                bad |= definition[first + i] > max_def
+            hidden = _bits(hides)
+        some = _bits(starts)
+        bad |= (hidden & ~some) != 0
+        while some:
+            place = trailing_zeros(some)
+            some &= some - 1
+            offsets[lists] = inside + place
+            if definition != cython.NULL:
+                shown_out[lists] = definition[first + place]
+            inside -= (hidden >> place) & 1
+            lists += 1
+        inside += many
     offsets[lists] = inside
-    return not bad
+    return bad == 0
 
 
 @cython.cfunc
