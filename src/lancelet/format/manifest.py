@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -146,9 +146,8 @@ def parse_manifest(data: bytes | memoryview) -> Manifest:
     transaction_section = message.transaction_section if message.HasField("transaction_section") else None
     if transaction_section is None and message.HasField("deprecated_transaction_section"):
         transaction_section = message.deprecated_transaction_section
-    return Manifest(
+    manifest = Manifest(
         schema=schema,
-        fragments=Fragments.of_messages(message.fragments),
         version=message.version,
         timestamp=time.seconds * _NANOSECONDS + time.nanos if message.HasField("timestamp") else None,
         writer_version=_read_writer_version(writer) if message.HasField("writer_version") else None,
@@ -173,6 +172,7 @@ def parse_manifest(data: bytes | memoryview) -> Manifest:
         unknown=unknown_of(message),
         unknown_of_fields={item.id: more for item in message.fields if (more := unknown_of(item))},
     )
+    return replace(manifest, fragments=Fragments.of_message(message))
 
 
 def write_manifest(manifest: Manifest) -> bytes:
@@ -181,9 +181,8 @@ def write_manifest(manifest: Manifest) -> bytes:
         fields = write_fields(manifest.schema.fields)
         for item in fields:
             put_unknown(item, manifest.unknown_of_fields.get(item.id, b""))
-        message = wire.Manifest(
+        rest = wire.Manifest(
             fields=fields,
-            fragments=manifest.fragments.messages(),
             version=manifest.version,
             version_aux_data=manifest.version_aux_data,
             schema_metadata=bytes_of_texts(manifest.schema.metadata),
@@ -207,6 +206,8 @@ def write_manifest(manifest: Manifest) -> bytes:
             clustering=manifest.clustering,
             max_clustering_id=manifest.max_clustering_id,
         )
+    message = manifest.fragments.message()
+    message.MergeFrom(rest)
     put_unknown(message, manifest.unknown)
     return write_message(message)
 
