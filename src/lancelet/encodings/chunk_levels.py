@@ -11,7 +11,7 @@ from lancelet.encodings.encoded import Pieces
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Unsupported
 from lancelet.format import compressions as c
-from lancelet.kernels import bitpack, chunk_rows, gather, level_runs, runs
+from lancelet.kernels import bitpack, chunk_rows, gather, level_runs, packed_levels, runs
 
 __all__ = ["Levels", "decode", "decode_at", "encode", "has_direct_access"]
 
@@ -31,7 +31,9 @@ def decode(encoding: c.Compression, data: Bytes, starts: Ints, sizes: Ints, coun
             bitpack.unpack_inline(data, starts, sizes, counts, out)
             return out
         case c.OutOfLineBitpacking(16, c.Flat(width, None)):
-            return bitpacking.unpack_out_of_line(data, starts, sizes, counts, width=width, word=16)
+            out = np.empty(int(counts.sum()), np.uint16)
+            packed_levels.unpack(data, starts, sizes, counts, width, out)
+            return out
         case c.Rle(c.Flat(16), c.Flat(8)):
             out = np.empty(int(counts.sum()), np.uint16)
             level_runs.decode_rle_levels(data, starts, sizes, counts, out)

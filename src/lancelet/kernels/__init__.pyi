@@ -9,11 +9,14 @@ from lancelet.kernels.reference import chunking as chunking
 from lancelet.kernels.reference import fsst as fsst
 from lancelet.kernels.reference import fsst_encode as fsst_encode
 from lancelet.kernels.reference import gather as gather
+from lancelet.kernels.reference import jsonb as jsonb
+from lancelet.kernels.reference import jsonb_encode as jsonb_encode
 from lancelet.kernels.reference import level_index as level_index
 from lancelet.kernels.reference import level_runs as level_runs
 from lancelet.kernels.reference import levels as levels
 from lancelet.kernels.reference import lz4 as lz4
 from lancelet.kernels.reference import miniblock as miniblock
+from lancelet.kernels.reference import packed_levels as packed_levels
 from lancelet.kernels.reference import packed_rows as packed_rows
 from lancelet.kernels.reference import ravel as ravel
 from lancelet.kernels.reference import runs as runs

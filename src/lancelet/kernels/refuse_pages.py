@@ -9,6 +9,7 @@ from lancelet.errors import Corrupt, InvalidInput
 
 __all__ = [
     "bad_chunk",
+    "bad_packed_levels",
     "bad_runs",
     "bad_variable",
     "check_bounds",
@@ -32,6 +33,11 @@ def bad_runs(chunk: int) -> Corrupt:
 def bad_chunk(chunk: int, size: int) -> Corrupt:
     """A chunk whose header names more bytes than it has."""
     return Corrupt(f"header or buffers of chunk {chunk} do not fit its {size} bytes")
+
+
+def bad_packed_levels(buffer: int, size: int, count: int, width: int) -> Corrupt:
+    """A buffer of packed levels that has neither of the two sizes that its levels can take, or lies outside."""
+    return Corrupt(f"buffer {buffer} of {size} bytes cannot hold {count} levels of {width} bits")
 
 
 def unequal_levels(chunk: int, levels: int, values: int) -> Corrupt:
