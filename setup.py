@@ -40,7 +40,7 @@ def extensions() -> list[Extension]:
         Extension(
             f"lancelet.kernels.{variant}.{source.stem}",
             [source.as_posix()],
-            depends=[path.as_posix() for path in [source.with_suffix(".pxd")] if path.exists()],
+            depends=[path.as_posix() for path in [source.with_suffix(".pxd"), *shared(source)] if path.exists()],
             extra_compile_args=arguments if sys.platform == "win32" else GCC_ARGUMENTS + arguments,
             extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
         )
@@ -95,11 +95,11 @@ class BuildKernels(build_ext):
             if original.exists():
                 copy_if_changed(original, folder / original.name)
         copy, code = folder / source.name, (folder / source.name).with_suffix(".c")
-        if not code.exists() or code.stat().st_mtime <= newest(copy, copy.with_suffix(".pxd")):
+        if not code.exists() or code.stat().st_mtime <= newest(copy, copy.with_suffix(".pxd"), *shared(source)):
             code.unlink(missing_ok=True)
             options = [text for name, value in DIRECTIVES.items() for text in ("-X", f"{name}={value}")]
             command = [sys.executable, "-m", "cython", *options, "--module-name", ext.name]
-            self.spawn([*command, "-I", "build/kernels", "-o", str(code), str(copy)])
+            self.spawn([*command, "-I", "build/kernels", "-I", SOURCES.as_posix(), "-o", str(code), str(copy)])
         return code
 
     def copy_extensions_to_source(self) -> None:
@@ -127,6 +127,12 @@ class BuildKernels(build_ext):
 def variant_of(extension: Extension) -> str:
     """``x86_64`` for ``lancelet.kernels.x86_64.bitpack``."""
     return extension.name.split(".")[-2]
+
+
+def shared(source: Path) -> list[Path]:
+    """The .pxd files that belong to no source alone, and that this one names."""
+    words = source.read_text()
+    return [path for path in SOURCES.glob("*.pxd") if path.stem in words and not path.with_suffix(".py").exists()]
 
 
 def newest(*paths: Path) -> float:
