@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from lancelet.encodings import block
+from lancelet.encodings.budget import check_budget, nulls
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.nested import Leveled, build
 from lancelet.encodings.shape import Leaf, Shape, skeleton_type
@@ -47,7 +48,7 @@ def read_all(layout: ConstantLayout, path: Sequence[Shape], buffers: Sequence[By
         if pat.is_struct(kind) and not kind.num_fields:
             # A struct without fields is written so although it is not null.
             return build(path, Leveled((Layer.ALL_VALID_ITEM,) * len(path), None, None, count, None))
-        return pa.nulls(count, skeleton_type(tuple(path)))
+        return nulls(count, skeleton_type(tuple(path)))
     values = None if all_null else _repeated(path[-1], layout.inline_value, scalar_buffer, count)
     return build(path, Leveled(layout.layers, repetition, definition, count, values))
 
@@ -82,6 +83,7 @@ def _repeated(leaf: Shape, inline: bytes | None, buffer: Bytes | None, count: in
         raise Corrupt(f"column {leaf.field.name!r} is not a leaf")
     bits = fixed_bits(leaf.field.type)
     pieces = [np.frombuffer(inline, np.uint8)] if inline is not None else _scalar_buffers(buffer)
+    check_budget(count * (sum(map(len, pieces)) if bits is not None else 8 + len(pieces[-1])))
     if bits is not None:
         if len(pieces) != 1 or len(pieces[0]) != (bits + 7) // 8:
             raise Corrupt(f"constant of {sum(map(len, pieces))} bytes, expected {(bits + 7) // 8}")

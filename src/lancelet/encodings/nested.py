@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.encodings.budget import nulls
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.shape import Leaf, List, Shape, Struct
 from lancelet.encodings.values import Bytes, Values, to_arrow
@@ -62,7 +63,7 @@ def _leaf_array(leaf: Shape, page: Leveled, count: int, validity: Bytes | None, 
     if page.values is None:
         if pat.is_struct(kind) and not kind.num_fields:
             return pa.Array.from_buffers(kind, count, [None], 0, children=[])
-        return pa.nulls(count, kind)
+        return nulls(count, kind)
     return to_arrow(page.values, kind, validity, null_count)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.encodings.budget import check_budget
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.kernels import gather, utf8
 
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 Bytes = npt.NDArray[np.uint8]
+# Values of up to this many bytes together are taken without counting.
+_FEW_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +266,21 @@ def take(values: Values, indices: npt.NDArray[np.integer]) -> Values:
         case Packed(_, children):
             return Packed(len(indices), tuple(take(child, indices) for child in children))
         case Variable(_, offsets, data):
+            offsets = _wide_enough(offsets, indices)
             offsets, data = gather.take_variable(offsets, data, indices.astype(np.int64, copy=False))
             return Variable(len(indices), offsets, data)
+
+
+def _wide_enough(
+    offsets: npt.NDArray[np.signedinteger], indices: npt.NDArray[np.integer]
+) -> npt.NDArray[np.signedinteger]:
+    """Offsets that reach as far as the values taken do: a few long items may be asked for any number of times."""
+    lengths = np.diff(offsets)
+    if len(indices) * int(lengths.max(initial=0)) <= _FEW_BYTES:
+        return offsets
+    total = int(lengths[indices].sum(dtype=np.int64))
+    check_budget(total)
+    return offsets if total <= np.iinfo(np.int32).max else offsets.astype(np.int64, copy=False)
 
 
 def _take_bits(bits: Bytes, count: int, indices: npt.NDArray[np.integer]) -> Bytes:

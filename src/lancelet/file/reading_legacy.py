@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.encodings.budget import check_budget
 from lancelet.encodings.legacy import read_bounds, read_plain, read_strings
 from lancelet.encodings.shape import Leaf, List, Shape, Struct
-from lancelet.encodings.v2_0.buffers import Rows, check_budget, count_of
+from lancelet.encodings.v2_0.buffers import Rows, count_of
 from lancelet.encodings.v2_0.nested import list_array, struct_array
 from lancelet.encodings.v2_0.steps import Steps, decode, together
 from lancelet.errors import Corrupt, LanceletError, Unsupported

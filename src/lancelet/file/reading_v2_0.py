@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.encodings.budget import check_budget
 from lancelet.encodings.shape import Leaf, List, Shape, Struct
 from lancelet.encodings.v2_0 import spans
 from lancelet.encodings.v2_0.blob import read_blobs
-from lancelet.encodings.v2_0.buffers import PageBuffers, Rows, check_budget, count_of
+from lancelet.encodings.v2_0.buffers import PageBuffers, Rows, count_of
 from lancelet.encodings.v2_0.nested import list_array, struct_array
 from lancelet.encodings.v2_0.page import read_page, read_values
 from lancelet.encodings.v2_0.spans import Spans
@@ -149,7 +150,7 @@ class _Cutter:
 
 
 def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[list[pa.Array]]:
-    column, pages = _pages(file, shape.column, rows, name)
+    _, pages = _pages(file, shape.column, rows, name)
     found = yield from together([_list_page(file, shape.column, at, local, name) for at, local in pages])
     bases = _item_bases(file, shape.column, name)
     items_end = int(file.first_rows(shape.child.column)[-1])

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from lancelet.encodings.budget import check_budget
 from lancelet.encodings.v2_0.buffers import (
     Decoded,
     PageBuffers,
     Pending,
     Rows,
     aligned,
-    check_budget,
     count_of,
     read_bytes,
 )

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from lancelet.encodings.v2_0.buffers import PageBuffers, Rows, check_budget
+from lancelet.encodings.budget import check_budget
+from lancelet.encodings.v2_0.buffers import PageBuffers, Rows
 from lancelet.encodings.v2_0.page import read_values
 from lancelet.encodings.v2_0.steps import Steps, fetch
 from lancelet.encodings.values import Bytes, Fixed, Packed

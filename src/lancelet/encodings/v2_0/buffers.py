@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lancelet.config import default_options
+from lancelet.encodings.budget import check_budget
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.v2_0.steps import Steps, fetch
 from lancelet.encodings.values import Bytes, Values
-from lancelet.errors import Corrupt, OverBudget
+from lancelet.errors import Corrupt
 from lancelet.format.arrays import Buffer, BufferHome
 from lancelet.format.columns import Range
 
@@ -21,7 +21,6 @@ __all__ = [
     "Pending",
     "Rows",
     "aligned",
-    "check_budget",
     "count_of",
     "expanded",
     "put",
@@ -87,16 +86,6 @@ def _end_of(rows: Rows) -> int:
     if isinstance(rows, slice):
         return int(rows.stop)
     return int(rows[-1]) + 1 if len(rows) else 0
-
-
-def check_budget(size: int) -> None:
-    """OverBudget if so many bytes, which nothing stored vouches for, exceed the memory budget."""
-    budget = default_options().memory_budget
-    if size > budget:
-        raise OverBudget(
-            f"the rows decode to {size:,} bytes, more than the memory budget of {budget:,}",
-            hint="read fewer rows at a time, or raise LANCELET_MEMORY_BUDGET",
-        )
 
 
 def expanded(rows: Ints, size: int) -> Ints:

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from lancelet.encodings import general
+from lancelet.encodings.budget import check_budget
 from lancelet.encodings.v2_0.buffers import (
     Decoded,
     PageBuffers,
     Pending,
     Rows,
     aligned,
-    check_budget,
     count_of,
     put,
     read_bits,

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.encodings.budget import check_budget, nulls, row_bits
 from lancelet.encodings.v2_0 import binary, bitpacked, dictionary, fixed_size_list, flat
-from lancelet.encodings.v2_0.buffers import Decoded, PageBuffers, Pending, Rows, check_budget, count_of
+from lancelet.encodings.v2_0.buffers import Decoded, PageBuffers, Pending, Rows, count_of
 from lancelet.encodings.v2_0.steps import Steps, both
-from lancelet.encodings.values import Bytes, Fixed, fixed_bits, from_arrow, to_arrow
+from lancelet.encodings.values import Bytes, Fixed, from_arrow, to_arrow
 from lancelet.errors import Corrupt
 from lancelet.format.arrays import (
     AllNulls,
@@ -41,7 +42,7 @@ def read_page(
     if isinstance(encoding, SimpleStruct) and pat.is_struct(kind) and not kind.num_fields:
         return lambda: pa.Array.from_buffers(kind, count, [None])
     if pat.is_null(kind):
-        return lambda: pa.nulls(count)
+        return lambda: nulls(count, kind)
     if pat.is_dictionary(kind):
         if not isinstance(encoding, Dictionary):
             raise Corrupt(f"page of encoding {type(encoding).__name__}, expected a dictionary for type {kind}")
@@ -89,20 +90,12 @@ def read_values(encoding: ArrayEncoding, kind: pa.DataType, source: PageBuffers,
 
 def _nothing(kind: pa.DataType, count: int) -> Pending:
     """Nulls alone; nothing in the file says that there is room for so many."""
-    check_budget(count * (1 + _bits(kind)) // 8)
+    check_budget(count * row_bits(kind) // 8)
 
     def finish() -> Decoded:
         return Decoded(from_arrow(pa.nulls(count, kind)), np.zeros((count + 7) // 8, np.uint8))
 
     return finish
-
-
-def _bits(kind: pa.DataType) -> int:
-    if pat.is_fixed_size_list(kind):
-        return int(kind.list_size) * _bits(kind.value_type)
-    if pat.is_struct(kind):
-        return sum(_bits(field.type) for field in kind)
-    return fixed_bits(kind) or 64
 
 
 def _read_nullable(encoding: SomeNulls, kind: pa.DataType, source: PageBuffers, rows: Rows) -> Steps[Pending]:
