@@ -30,7 +30,7 @@ from lancelet.kernels import gather, zipped
 from lancelet.kernels.layers import Structure, structure
 from lancelet.kernels.refuse_pages import control_width
 
-__all__ = ["FullZipIndex", "index_ranges", "load_index", "read_rows"]
+__all__ = ["FullZipIndex", "index_ranges", "load_index", "read_rows", "stride_without_levels"]
 
 # Reading this many bytes of the index that are not needed costs less than one more range.
 _CHEAP = 4096
@@ -180,6 +180,13 @@ def _value_width(layout: FullZipLayout) -> int:
 
 def _stride(layout: FullZipLayout) -> int:
     return control_width(layout.bits_rep, layout.bits_def) + _value_width(layout)
+
+
+def stride_without_levels(layout: FullZipLayout) -> int | None:
+    """Bytes from one value to the next where values of one width lie side by side; None for any other page."""
+    if layout.bits_per_value is None or control_width(layout.bits_rep, layout.bits_def):
+        return None
+    return _value_width(layout)
 
 
 def _counted(stride: int, rows: int, size: int, wanted: slice | Ints) -> FullZipIndex:

@@ -17,6 +17,7 @@ from lancelet.file import reading_legacy, reading_v2_0
 from lancelet.file.data_file import DataFile
 from lancelet.file.legacy import LegacyFile
 from lancelet.file.requests import PageRequest, requests_for
+from lancelet.file.side_by_side import gathered
 from lancelet.file.workers import map_tasks
 from lancelet.format.columns import Range
 from lancelet.format.layouts import BlobLayout
@@ -39,13 +40,22 @@ def read_columns(file: DataFile | LegacyFile, shapes: Sequence[Shape], rows: Row
     if file.version is FileVersion.V2_0:
         return reading_v2_0.read_columns(file, shapes, rows)
     planned = [requests_for(file, shape, rows) for shape in shapes]
-    requests = [request for group in planned for request in group]
-    indexes = _indexes(file, requests)
-    arrays = iter(_decode(file, requests, indexes))
+    ready = [_gathered(file, shape, group) for shape, group in zip(shapes, planned, strict=True)]
+    requests = [request for group, array in zip(planned, ready, strict=True) if array is None for request in group]
+    arrays = iter(_decode(file, requests, _indexes(file, requests)))
     return [
-        _assemble(file, shape, [(request, next(arrays)) for request in group])
-        for shape, group in zip(shapes, planned, strict=True)
+        _chunked([_target(array, shape.field.type)], shape.field.type)
+        if array is not None
+        else _assemble(file, shape, [(request, next(arrays)) for request in group])
+        for shape, group, array in zip(shapes, planned, ready, strict=True)
     ]
+
+
+def _gathered(file: DataFile, shape: Shape, group: Sequence[PageRequest]) -> pa.Array | None:
+    """The rows of a column that can be had without going through its pages one by one."""
+    if file.view is None or len(group) < 2 or not isinstance(shape, Leaf):
+        return None
+    return _located(file, group[0], gathered, file.view, group)
 
 
 def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]:
