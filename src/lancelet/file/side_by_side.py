@@ -45,14 +45,19 @@ def gathered(view: Bytes, requests: Sequence[PageRequest]) -> pa.Array | None:
 
 def _starts(requests: Sequence[PageRequest], layout: FullZipLayout, stride: int) -> Ints | None:
     """Where in the file the rows lie; None where pages are not alike or not as long as their rows."""
-    pattern = replace(layout, num_items=0, num_visible_items=0)
+    pattern = _pattern(layout)
     starts = []
     for request in requests:
         page, rows = request.page, request.rows
         if isinstance(rows, slice) or not isinstance(page.layout, FullZipLayout) or len(page.buffers) != 1:
             return None
         start, size = page.buffers[0]
-        if size != page.rows * stride or replace(page.layout, num_items=0, num_visible_items=0) != pattern:
+        if size != page.rows * stride or _pattern(page.layout) != pattern:
             return None
         starts.append(rows * stride + start)
     return np.concatenate(starts)
+
+
+def _pattern(layout: FullZipLayout) -> tuple[object, ...]:
+    """What pages that are alike have in common."""
+    return layout.values, layout.layers, layout.bits_rep, layout.bits_def, layout.bits_per_value
