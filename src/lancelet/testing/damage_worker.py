@@ -32,6 +32,7 @@ __all__ = ["Batch", "main"]
 
 _EXPECTED = (Corrupt, Unsupported, OverBudget)
 _ADDRESSES = 2 * 2**30
+_AT_ODDS = ("differ in length", "disagree", "lists name items past")
 _RANGE, _TAKEN = 1000, 23
 
 
@@ -159,7 +160,7 @@ def _lacks(error: LanceletError, damage: Damage) -> list[str]:
     lacking = ["uri"] if error.uri is None else []
     if damage.in_page:
         known = {"column": error.column, "page": error.page, "byte_range": error.byte_range}
-        if "differ in length" in error.message or "disagree" in error.message:
+        if any(words in error.message for words in _AT_ODDS):
             # Several columns are at odds; no page of one of them is to blame.
             known = {"column": error.column}
         lacking += [name for name, value in known.items() if value is None]
