@@ -1,0 +1,282 @@
+"""Committing: write the transaction down, see what others committed, build the next manifest, put it if it is absent.
+
+    list the versions after the one we know   read those there are   check for conflicts, rebase
+    put _transactions/<read version>-<uuid>.txn
+    put_if_absent _versions/<next>.manifest     the moment of truth: of all writers one succeeds
+    put _versions/latest_version_hint.json      best effort
+
+Whether an attempt whose answer was lost succeeded is seen by looking: the manifest at that version holds our
+transaction, or another's, or is not there.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+
+from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound, Storage, Unsupported
+from lancelet.events import emit
+from lancelet.format import operations as op
+from lancelet.format.flags import check_writable
+from lancelet.format.fragments import Fragment
+from lancelet.format.indexes import IndexMetadata
+from lancelet.format.manifest_file import parse_manifest_file, write_manifest_file
+from lancelet.format.names import (
+    HINT,
+    TRANSACTIONS,
+    NamingScheme,
+    manifest_path,
+    new_detached_version,
+    transaction_name,
+    write_hint,
+)
+from lancelet.format.transaction import Transaction, write_transaction
+from lancelet.format.versions import FileVersion
+from lancelet.storage.store import Store
+from lancelet.table.build import Built, Settings, first_manifest, next_manifest
+from lancelet.table.clashes import touched_fragments
+from lancelet.table.conflicts import AffectedRows, Ours, check_conflicts, operation_name
+from lancelet.table.outcome import Committed, Conflict, Outcome
+from lancelet.table.rebase import rebase
+from lancelet.table.repair import repaired
+from lancelet.table.snapshot import Snapshot, find_latest, find_manifests, open_snapshot, read_snapshot
+
+__all__ = ["CommitLock", "commit", "create_table", "publish"]
+
+#: Given the version about to be written, holds off other writers that know of it.
+CommitLock = Callable[[int], AbstractContextManager[object]]
+
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.002, 5.0
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """Bounded patience: how often, and until when, a version is tried for."""
+
+    limit: int
+    deadline: float
+    #: About what one attempt takes: waits are counted in it.
+    unit: float = _SHORTEST_WAIT
+    made: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def start(self) -> None:
+        """Count an attempt that begins now."""
+        self.made += 1
+        self.began = time.monotonic()
+
+    def again(self) -> bool:
+        """Wait at random, longer each time, and say whether there may be another attempt."""
+        self.unit = max(self.unit, time.monotonic() - self.began)
+        wait = random.uniform(0, min(self.unit * 2 ** min(self.made, 10), _LONGEST_WAIT))
+        if self.made >= self.limit or time.monotonic() + wait > self.deadline:
+            return False
+        time.sleep(wait)
+        return True
+
+
+def commit(
+    snapshot: Snapshot,
+    transaction: Transaction,
+    *,
+    affected_rows: AffectedRows | None = None,
+    data_version: FileVersion | None = None,
+    reuse_index: IndexMetadata | None = None,
+    max_retries: int = 20,
+    timeout: float | None = None,
+    commit_lock: CommitLock | None = None,
+    detached: bool = False,
+) -> Outcome:
+    """Carry out a transaction that was worked out from ``snapshot``, on top of what others have committed since.
+
+    ``affected_rows`` are the physical offsets of rows that a Delete or Update takes from its fragments: with them it
+    may pass others that took other rows. ``max_retries`` 0 for an Overwrite means: only if nobody was faster.
+    A detached version stands beside the history and conflicts with nothing.
+    """
+    if transaction.read_version != snapshot.version:
+        found = f"the transaction was worked out from version {transaction.read_version}"
+        raise InvalidInput(f"{found}, not from the snapshot's {snapshot.version}", uri=snapshot.uri)
+    settings = Settings(timestamp=0, data_version=data_version, reuse_index=reuse_index)
+    if detached:
+        return _commit_detached(snapshot, transaction, settings)
+    patience = snapshot.options.retries.deadline if timeout is None else timeout
+    attempts = _Attempts(max(max_retries, 1), time.monotonic() + patience)
+    ours = Ours(transaction.operation, _read_fragments(snapshot, transaction.operation), affected_rows)
+    strict = max_retries == 0 and isinstance(transaction.operation, op.Overwrite)
+    current = snapshot
+    while True:
+        attempts.start()
+        newest = _catch_up(current, ours, transaction, strict=strict)
+        if not isinstance(newest, Snapshot):
+            return newest
+        current = newest
+        rebased = rebase(ours, transaction, current)
+        if rebased.clash is not None:
+            return _conflict(current, retryable=rebased.clash.retryable, reason=rebased.clash.reason)
+        built = _build(current, rebased.transaction, settings)
+        with _held(commit_lock, built.manifest.version):
+            done = publish(snapshot.store, built, rebased.transaction, scheme=current.scheme)
+        if done:
+            return Committed(built.manifest, rebased.transaction, attempts.made)
+        emit("commit.lost", uri=snapshot.uri, version=built.manifest.version, attempt=attempts.made)
+        if not attempts.again():
+            break
+    winner = _catch_up(current, ours, transaction, strict=False)
+    if not isinstance(winner, Snapshot):
+        return winner
+    return _conflict(winner, retryable=True, reason=f"{attempts.made} attempts were all overtaken")
+
+
+def _held(lock: CommitLock | None, version: int) -> AbstractContextManager[object]:
+    return nullcontext() if lock is None else lock(version)
+
+
+def _read_fragments(snapshot: Snapshot, operation: op.Operation) -> dict[int, Fragment]:
+    if not isinstance(operation, op.Delete | op.Update):
+        return {}
+    fragments = snapshot.manifest.fragments
+    places = {number: fragments.place_of(number) for number in touched_fragments(operation)}
+    return {number: fragments[place] for number, place in places.items() if place is not None}
+
+
+def _catch_up(current: Snapshot, ours: Ours, transaction: Transaction, *, strict: bool) -> Snapshot | Outcome:
+    """The newest version, if ours may follow all between; else the conflict, or our own commit if it is in already."""
+    newer = sorted(_newer(current), key=lambda item: item[0])
+    if not newer:
+        return current
+    known = current.version
+    for version, path, scheme in newer:
+        try:
+            seen = read_snapshot(current.store, path, scheme, options=current.options)
+        except NotFound:
+            # Cleaned up between the listing and the reading: what it did is lost.
+            continue
+        if version != known + 1:
+            return _gap(ours, known + 1)
+        theirs = seen.transaction()
+        if theirs is not None and theirs.uuid == transaction.uuid and theirs.uuid:
+            return Committed(seen.manifest, theirs)
+        if strict:
+            return _conflict(seen, retryable=False, reason="somebody else was faster")
+        clash = check_conflicts(ours, [(version, theirs)])
+        if clash is not None:
+            return clash
+        current, known = seen, version
+    return current
+
+
+def _newer(current: Snapshot) -> list[tuple[int, str, NamingScheme]]:
+    """Manifests after the current one. By V2 names they stand first in the listing, however long the history is."""
+    found = []
+    for item in find_manifests(current.store):
+        if item.scheme is NamingScheme.V2 and item.version <= current.version:
+            break
+        if item.version > current.version:
+            found.append((item.version, item.path, item.scheme))
+    return found
+
+
+def _gap(ours: Ours, version: int) -> Conflict:
+    reason = f"{operation_name(ours.operation)} cannot be checked against a version that was cleaned up"
+    return Conflict(False, version, operation_name(None), reason)
+
+
+def _conflict(seen: Snapshot, *, retryable: bool, reason: str) -> Conflict:
+    theirs = seen.transaction()
+    return Conflict(retryable, seen.version, operation_name(None if theirs is None else theirs.operation), reason)
+
+
+def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, version: int | None = None) -> Built:
+    """The next manifest, with the transaction's file written; nothing of it is visible yet."""
+    check_writable(current.manifest)
+    if any(item.dictionary is not None and item.dictionary.length for item in current.schema.walk()):
+        raise Unsupported("the manifest holds dictionaries of 0.1 files, which this release cannot carry on")
+    name = transaction_name(transaction.read_version, transaction.uuid)
+    said = replace(settings, timestamp=time.time_ns(), transaction_file=name)
+    restored = None
+    if isinstance(transaction.operation, op.Restore):
+        old = open_snapshot(current.store, version=transaction.operation.version, options=current.options)
+        restored = Built(old.manifest, old.indexes())
+    built = next_manifest(current.manifest, current.indexes(), transaction, said, version=version, restored=restored)
+    built = replace(built, manifest=repaired(current.store, current.manifest, built.manifest))
+    current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
+    return built
+
+
+def publish(store: Store, built: Built, transaction: Transaction, *, scheme: NamingScheme = NamingScheme.V2) -> bool:
+    """Make a manifest the version that it says; False if somebody else's is.
+
+    Raises what the store said where even looking does not tell whether it was made.
+    """
+    path = manifest_path(built.manifest.version, scheme)
+    data = write_manifest_file(built.manifest, indexes=built.indexes, transaction=transaction)
+    try:
+        store.put_if_absent(path, data)
+    except AlreadyExists:
+        if not _is_ours(store, path, data, transaction):
+            return False
+    except Storage as error:
+        # The answer may have been lost on its way, or the request: the store knows.
+        settled = _settle(store, path, data, transaction, error)
+        if not settled:
+            return False
+    emit("commit.published", uri=store.uri, version=built.manifest.version)
+    with suppress(LanceletError):
+        store.put(HINT, write_hint(built.manifest.version))
+    return True
+
+
+def _settle(store: Store, path: str, data: bytes, transaction: Transaction, error: Storage) -> bool:
+    try:
+        return _is_ours(store, path, data, transaction)
+    except NotFound:
+        # The request may still be on its way: only a second one that is answered shows how it ended.
+        try:
+            store.put_if_absent(path, data)
+        except AlreadyExists:
+            return _is_ours(store, path, data, transaction)
+        except Storage:
+            raise error.where(hint="the commit may or may not have been made; look before trying again") from None
+        return True
+
+
+def _is_ours(store: Store, path: str, data: bytes, transaction: Transaction) -> bool:
+    found = store.read_all(path)
+    if bytes(found) == data:
+        return True
+    theirs = parse_manifest_file(found).transaction()
+    return theirs is not None and bool(transaction.uuid) and theirs.uuid == transaction.uuid
+
+
+def _commit_detached(snapshot: Snapshot, transaction: Transaction, settings: Settings) -> Committed:
+    built = _build(snapshot, transaction, settings, version=new_detached_version())
+    data = write_manifest_file(built.manifest, indexes=built.indexes, transaction=transaction)
+    snapshot.store.put_if_absent(manifest_path(built.manifest.version), data)
+    return Committed(built.manifest, transaction)
+
+
+def create_table(
+    store: Store,
+    transaction: Transaction,
+    *,
+    stable_row_ids: bool = False,
+    data_version: FileVersion | None = None,
+    scheme: NamingScheme = NamingScheme.V2,
+    commit_lock: CommitLock | None = None,
+) -> Outcome:
+    """Make the first version of a table. A table that is there, or that another makes meanwhile, is a conflict."""
+    if (there := find_latest(store)) is not None:
+        return _conflict(read_snapshot(store, there.path, there.scheme), retryable=False, reason="the table is there")
+    name = transaction_name(transaction.read_version, transaction.uuid)
+    settings = Settings(
+        timestamp=time.time_ns(), transaction_file=name, stable_row_ids=stable_row_ids, data_version=data_version
+    )
+    built = first_manifest(transaction, settings)
+    store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
+    with _held(commit_lock, built.manifest.version):
+        if publish(store, built, transaction, scheme=scheme):
+            return Committed(built.manifest, transaction)
+    return _conflict(open_snapshot(store, version=1), retryable=False, reason="another made the table")
