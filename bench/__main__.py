@@ -33,6 +33,7 @@ def main() -> None:
         "--child", nargs=4, metavar=("FAMILY", "CASE", "CONTENDER", "REPETITION"), help=argparse.SUPPRESS
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, for development")
+    parser.add_argument("--publish", action="store_true", help="draw the chart that the README shows, too")
     options = parser.parse_args()
     if options.quick:
         os.environ["BENCH_SCALE"] = "0.1"
@@ -51,7 +52,10 @@ def main() -> None:
                     results.append(measure(family, case, seconds=options.seconds))
                 print(report.table(results[-1]), end="\n\n", flush=True)
         if results:
-            print(f"saved {report.save(family, results)} and {report.chart(family, results)}\n")
+            name = f"{family}-fresh-{options.pages}" if options.fresh else family
+            print(f"saved {report.save(name, results)} and {report.chart(name, results)}\n")
+            if options.publish:
+                print(f"drew {report.chart(name, results, path=report.IMAGES / f'{name}.png')}\n")
 
 
 if __name__ == "__main__":
