@@ -90,8 +90,8 @@ FLAGS: dict[int, Flag] = {
     )
 }
 
-# What these mean cannot be seen in a manifest, so who writes the next one keeps them.
-_KEPT = COVERING_INDEXES.value | TAGGED_REUSE.value | MANAGED_BLOBS.value
+# Once set these stay: what they mean cannot be seen in a manifest, or was true of a version that may be restored.
+_KEPT = MIXED_VERSIONS.value | TAGGED_REUSE.value | MANAGED_BLOBS.value
 
 
 def flag_names(word: int) -> list[str]:
@@ -132,6 +132,9 @@ def _check_pairs(manifest: Manifest) -> None:
         if flag.paired and (reader ^ writer) & flag.value:
             found = "the reader's" if reader & flag.value else "the writer's"
             raise Corrupt(f"flag {flag.name!r} is set in {found} word only, expected in both", version=manifest.version)
+    if reader & UNIQUE_FIELD_IDS.value:
+        found = f"flag {UNIQUE_FIELD_IDS.name!r} is set in the reader's word, expected in the writer's only"
+        raise Corrupt(found, version=manifest.version)
     if bool(writer & UNIQUE_FIELD_IDS.value) != (manifest.max_allocated_field_id is not None):
         found = "no" if manifest.max_allocated_field_id is None else "a"
         raise Corrupt(
@@ -149,7 +152,7 @@ def flags_for(
 ) -> tuple[int, int]:
     """The reader's and the writer's word for what is in a manifest about to be written.
 
-    Flags whose meaning does not show there are kept from ``manifest``, which has those of the version before.
+    ``manifest`` has the words of the version before, from which flags that stay are kept.
     ``stable_row_ids`` None means: as before.
 
     >>> from lancelet.format.fields import Schema
