@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import index
 from typing import TypeAlias
 
 import numpy as np
@@ -51,6 +52,9 @@ def as_uint64s(values: npt.ArrayLike, what: str = "row addresses") -> UInt64s:
     array = np.asarray(values)
     if array.dtype == np.uint64:
         return array
+    if array.dtype.kind in "fO" and isinstance(values, list):
+        # Integers on both sides of 2**63 in one list: NumPy alone would make them inexact.
+        array = _exact(values, what)
     if array.size == 0:
         return np.empty(array.shape, np.uint64)
     if array.dtype.kind not in "iu":
@@ -58,6 +62,13 @@ def as_uint64s(values: npt.ArrayLike, what: str = "row addresses") -> UInt64s:
     if array.dtype.kind == "i" and int(array.min()) < 0:
         raise InvalidInput(f"{what} include {int(array.min())}, expected none below 0")
     return array.astype(np.uint64)
+
+
+def _exact(values: list[object], what: str) -> UInt64s:
+    try:
+        return np.array([index(value) for value in values], np.uint64)  # type: ignore[arg-type]
+    except (TypeError, OverflowError) as error:
+        raise InvalidInput(f"{what} are not whole numbers of 64 bits: {error}") from None
 
 
 def join(fragment: int | npt.ArrayLike, offsets: npt.ArrayLike) -> UInt64s:

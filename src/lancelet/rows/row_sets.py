@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from types import MappingProxyType
 
 import numpy as np
@@ -24,6 +23,8 @@ from lancelet.rows.deletions import DeletionVector
 __all__ = ["NO_ROWS", "RowSet", "parse_row_set", "union_all", "write_row_set"]
 
 _EVERY = LARGEST + 1
+#: A range that goes on through so many fragments is a mistake or an attack.
+_MOST_FRAGMENTS = 2**24
 _ENTRY = struct.Struct("<II")
 
 
@@ -63,6 +64,8 @@ class RowSet:
         if begin == end:
             return NO_ROWS
         first, last = begin >> 32, (end - 1) >> 32
+        if last - first > _MOST_FRAGMENTS:
+            raise InvalidInput(f"rows from {begin} up to {end} touch {last - first + 1} fragments, too many to list")
         whole: dict[int, BitMap | None] = dict.fromkeys(range(first, last + 1))
         for fragment in {first, last}:
             low, high = fragment << 32, (fragment + 1) << 32
@@ -195,7 +198,7 @@ def _any(bitmaps: list[BitMap | None]) -> BitMap | None:
     known = [bitmap for bitmap in bitmaps if bitmap is not None]
     if len(known) < len(bitmaps):
         return None
-    return BitMap.union(*known) if len(known) > 1 else reduce(lambda _, last: last, known)
+    return BitMap.union(*known) if len(known) > 1 else known[0]
 
 
 def write_row_set(rows: RowSet) -> bytes:
