@@ -203,11 +203,13 @@ def _own(ours: Ours, _: op.Operation) -> Clash | None:
 
 def _drop(ours: Ours, theirs: op.Operation) -> Clash | None:
     """Their commit dropped a field that ours names."""
+    replaces = isinstance(ours.operation, op.DataReplacement)
+    if replaces and (changed := _schema(ours, theirs)) is not None:
+        return changed
     lost = dropped_fields(ours.operation, theirs)
-    if lost:
-        clash = retry if isinstance(ours.operation, op.CreateIndex) else never
-        return clash(f"field {min(lost)} was dropped")
-    return _schema(ours, theirs) if isinstance(ours.operation, op.DataReplacement) else None
+    if not lost:
+        return None
+    return (never if replaces else retry)(f"field {min(lost)} was dropped")
 
 
 def _cover(ours: Ours, theirs: op.Operation) -> Clash | None:
