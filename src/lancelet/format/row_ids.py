@@ -256,7 +256,9 @@ def _read_array(message: wire.Array) -> PackedArray:
     if len(array.data) % array.width:
         raise Corrupt(f"row ids: an array of {array.width}-byte numbers has {len(array.data)} bytes")
     if array.base > _LARGEST - ((1 << 8 * array.width) - 1) and array.width < 8:
-        raise Corrupt(f"row ids: offsets from base {array.base} may pass {_LARGEST}")
+        largest = int(np.frombuffer(array.data, f"<u{array.width}").max(initial=0))
+        if array.base > _LARGEST - largest:
+            raise Corrupt(f"row ids: offsets up to {largest} from base {array.base} pass {_LARGEST}")
     return array
 
 
