@@ -64,9 +64,6 @@ def _descriptor(**changes: object) -> pa.StructArray:
     return pa.array([{"kind": 0, "position": 0, "size": 0, "blob_id": 0, "blob_uri": "", **changes}], DESCRIPTOR)
 
 
-# Descriptors
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
@@ -332,9 +329,6 @@ def test_a_column_that_is_not_nullable_takes_no_null(place: str) -> None:
 def test_blobs_of_the_second_kind_need_version_2_2(place: str) -> None:
     with pytest.raises(Unsupported, match=r"needs file version 2\.2"):
         LanceFileSession(place).open_writer("f.lance", schema=pa.schema([_field()]), version="2.1")
-
-
-# Reading
 
 
 def test_blobs_of_one_object_are_asked_for_together(place: str) -> None:
