@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.encodings.json import with_stored_json
 from lancelet.errors import InvalidInput
 
 __all__ = ["prepared"]
 
 
 def prepared(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.Array]:
-    """The batch's columns in the schema's order; view types become plain, everything else must fit as it is."""
+    """The batch's columns in the schema's order; view types become plain, JSON text JSONB, the rest must fit."""
     names = batch.schema.names
     if sorted(names) != sorted(schema.names):
         missing = sorted(set(schema.names) - set(names))
@@ -25,6 +26,10 @@ def prepared(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.Array]:
 
 def _stored(array: pa.Array, field: pa.Field) -> pa.Array:
     kind = field.type
+    try:
+        array = with_stored_json(array, field)
+    except InvalidInput as error:
+        raise error.where(column=field.name) from None
     if isinstance(array, pa.ExtensionArray) and not isinstance(kind, pa.BaseExtensionType):
         array = array.storage
     if array.type != kind:

@@ -107,12 +107,12 @@ def bad_document(reason: int, row: int, position: int) -> LanceletError:
     return kind(f"row {row:,} {what}: {_REASONS[reason]} at byte {position:,}")
 
 
-def check_offsets(offsets: NDArray[np.int64], size: int) -> None:
-    """Refuse offsets that do not cut documents out of ``size`` bytes.
+def check_offsets(offsets: NDArray[np.int64], size: int, count: int) -> None:
+    """Refuse offsets that do not cut ``count`` documents out of ``size`` bytes.
 
-    >>> check_offsets(np.array([0, 2, 2]), 2)
+    >>> check_offsets(np.array([0, 2, 2]), 2, 2)
     """
-    if not len(offsets):
-        raise InvalidInput("offsets are empty, expected one more than there are documents")
+    if len(offsets) != count + 1:
+        raise InvalidInput(f"{len(offsets)} offsets for {count} documents, expected one more than documents")
     if offsets[0] < 0 or offsets[-1] > size or (offsets[1:] < offsets[:-1]).any():
         raise Corrupt(f"offsets of documents fall, or lead past the end of their {size:,} bytes")

@@ -29,18 +29,19 @@ values = st.recursive(
     max_leaves=40,
 )
 # Pieces that meet in all sorts of ways: hardly anything of this is JSON, much of it nearly so.
-pieces = st.sampled_from(
-    [*"\"'\\{}[]:, aéin+-.019fex\x0b\x1f"]
-    + ["\\u", "\\u{", "d834", "dd1e", "0041", "\\n", "\\x0C", "nan", "NULL", "tRue", "false", "infinity", "0x", "E5"]
-    + ['"a":', "{a:", "[1,", "$_", "9" * 19, "1.5e-7", "18446744073709551616", "-9223372036854775808"]
+characters = "\"'\\{}[]:, aéin+-.019fex\x0b\x1f"
+words = (
+    '\\u \\u{ d834 dd1e 0041 \\n \\x0C nan NULL tRue false infinity 0x E5 "a": {a: [1, $_ 1.5e-7 9999999999999999999'
 )
+limits = "18446744073709551616 -9223372036854775808"
+pieces = st.sampled_from([*characters, *words.split(), *limits.split()])
 numbers = st.from_regex(r"[-+]?(0x)?[0-9]{0,25}\.?[0-9]{0,25}([eE][-+]?[0-9]{0,4})?", fullmatch=True)
 
 
 def flat(documents):
-    """Documents as one array of bytes and their offsets."""
+    """Documents as one array of bytes, with their offsets, and a mark for each that it is valid."""
     offsets = np.cumsum([0, *map(len, documents)], dtype=np.int64)
-    return offsets, np.frombuffer(b"".join(documents), np.uint8)
+    return offsets, np.frombuffer(b"".join(documents), np.uint8), np.ones(len(documents), np.uint8)
 
 
 def each(offsets, data):
@@ -138,3 +139,19 @@ def test_powers_of_ten_are_rounded_as_asked():
     exact = difference == 0
     assert set(np.flatnonzero(exact) - 342) == set(range(56))
     assert (difference[~exact] == 1).all()
+
+
+def test_null_slots_are_neither_looked_at_nor_filled(modules):
+    offsets, data, validity = flat([b"[1]", b"not JSON", b"2", b""])
+    validity[[1, 3]] = 0
+    for kernels in (modules, {"jsonb": twin, "jsonb_encode": twin_encode}):
+        ends, stored = kernels["jsonb_encode"].encode(offsets, data, validity)
+        assert np.diff(ends).tolist() == [10, 0, 10, 0]
+        assert each(*kernels["jsonb"].decode(ends, stored, validity)) == [b"[1]", b"", b"2", b""]
+
+
+@pytest.mark.parametrize("offsets", [[0, 2], [1, 0, 1], [0, 1, 9], [-1, 0, 1]])
+def test_offsets_that_cut_nothing_are_refused(modules, offsets):
+    for function in (modules["jsonb"].decode, modules["jsonb_encode"].encode):
+        with pytest.raises(LanceletError, match="offsets"):
+            function(np.array(offsets), np.zeros(4, np.uint8), np.ones(2, np.uint8))

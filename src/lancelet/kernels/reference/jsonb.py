@@ -48,19 +48,26 @@ _BRACKETS = {ARRAY: ("[", "]"), OBJECT: ("{", "}"), SCALAR: ("", "")}
 _WORDS = {NULL: "null", FALSE: "false", TRUE: "true"}
 
 
-def decode(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def decode(
+    offsets: NDArray[np.int64], data: NDArray[np.uint8], validity: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Render the documents ``data[offsets[i]:offsets[i + 1]]``; returns offsets and UTF-8 of the texts.
+
+    Where ``validity``, a byte for each document, is 0, nothing is looked at and nothing is made.
 
     No bytes at all are null, and so are NaN and the infinities. Order and repetition of keys stay as they are stored.
     What is not JSONB is Corrupt; decimal numbers and extension values, which no text becomes, are Unsupported.
 
     >>> stored = np.frombuffer(bytes.fromhex("80000001200000025001"), np.uint8)
-    >>> decode(np.array([0, 10]), stored)[1].tobytes()
+    >>> decode(np.array([0, 10]), stored, np.ones(1, np.uint8))[1].tobytes()
     b'[1]'
     """
-    check_offsets(offsets, len(data))
+    check_offsets(offsets, len(data), len(validity))
     made: list[bytes] = []
     for row, (start, end) in enumerate(pairwise(offsets.tolist())):
+        if not validity[row]:
+            made.append(b"")
+            continue
         document = data[start:end].tobytes()
         try:
             made.append(_document(document).encode() if document else b"null")

@@ -43,20 +43,27 @@ _HEXADECIMAL = b"0123456789abcdefABCDEF"
 _NAME = b"_$abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def encode(offsets: NDArray[np.int64], text: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def encode(
+    offsets: NDArray[np.int64], text: NDArray[np.uint8], validity: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Encode the documents ``text[offsets[i]:offsets[i + 1]]``; returns offsets and bytes of the results.
+
+    Where ``validity``, a byte for each document, is 0, nothing is looked at and nothing is made.
 
     Beside JSON this takes what the reference implementation does: names as keys without quotes, single quotes, numbers
     with a plus sign or in hexadecimal digits, NaN and Infinity, missing items of arrays, words in capitals, and no text
     at all, which is null. What is neither, or has a key twice, is InvalidInput that names row and byte.
 
-    >>> offsets, data = encode(np.array([0, 3]), np.frombuffer(b"[1]", np.uint8))
+    >>> offsets, data = encode(np.array([0, 3]), np.frombuffer(b"[1]", np.uint8), np.ones(1, np.uint8))
     >>> data.tobytes().hex()
     '80000001200000025001'
     """
-    check_offsets(offsets, len(text))
+    check_offsets(offsets, len(text), len(validity))
     made: list[bytes] = []
     for row, (start, end) in enumerate(pairwise(offsets.tolist())):
+        if not validity[row]:
+            made.append(b"")
+            continue
         parser = _Parser(text[start:end].tobytes())
         try:
             made.append(parser.document())

@@ -297,6 +297,7 @@ def _document(r: cython.pointer(Reader), start: int64_t, end: int64_t, out: Out)
 def _documents(
     r: cython.pointer(Reader),
     offsets: cython.const[cython.longlong][::1],
+    valid: cython.const[uint8_t][::1],
     row: cython.Py_ssize_t,
     out_offsets: cython.longlong[::1],
     out: Out,
@@ -305,23 +306,28 @@ def _documents(
     """Write documents from `row` on; returns the first that was not, for want of room or because it is wrong."""
     at: int64_t = out_offsets[row]
     while row < offsets.shape[0] - 1:
-        if room - at < GROWTH * (offsets[row + 1] - offsets[row]) + SLACK:
-            break
-        at = _document(r, offsets[row], offsets[row + 1], out + at) - out
-        if r.status < 0:
-            break
+        if valid[row]:
+            if room - at < GROWTH * (offsets[row + 1] - offsets[row]) + SLACK:
+                break
+            at = _document(r, offsets[row], offsets[row + 1], out + at) - out
+            if r.status < 0:
+                break
         row += 1
         out_offsets[row] = at
     return row
 
 
-def decode(offsets: cython.const[cython.longlong][::1], data: cython.const[uint8_t][::1]) -> tuple:
+def decode(
+    offsets: cython.const[cython.longlong][::1],
+    data: cython.const[uint8_t][::1],
+    validity: cython.const[uint8_t][::1],
+) -> tuple:
     """See the twin."""
     reader = cython.declare(Reader)
     count: cython.Py_ssize_t = offsets.shape[0] - 1
     row: cython.Py_ssize_t = 0
     nothing: uint8_t = 0
-    check_offsets(np.asarray(offsets), data.shape[0])
+    check_offsets(np.asarray(offsets), data.shape[0], validity.shape[0])
     powers: cython.const[uint64_t][:, ::1] = powers_of_ten(round_up=True)
     result_offsets = np.zeros(count + 1, np.int64)
     out_offsets: cython.longlong[::1] = result_offsets
@@ -339,7 +345,7 @@ def decode(offsets: cython.const[cython.longlong][::1], data: cython.const[uint8
         while True:
             with cython.nogil:
                 row = _documents(
-                    cython.address(reader), offsets, row, out_offsets, cython.address(out[0]), out.shape[0]
+                    cython.address(reader), offsets, validity, row, out_offsets, cython.address(out[0]), out.shape[0]
                 )
             if row == count:
                 return result_offsets, result[: out_offsets[count]]

@@ -2,6 +2,7 @@
 
 from json_text cimport hexadecimal_digit, nearest_number, put_utf8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
 from libc.string cimport memcmp, memcpy
 
 
@@ -47,6 +48,21 @@ cdef struct Parser:
     const double* tens
     # Bytes of the document that was parsed last.
     int64_t total
+
+
+cdef inline int _add(Parser* p, uint32_t entry, uint32_t info, uint64_t bits) noexcept nogil:
+    """Add a node."""
+    if p.used == p.room:
+        grown = realloc(p.nodes, 2 * p.room * sizeof(Node))
+        if grown == NULL:
+            return -99  # NO_MEMORY
+        p.nodes = <Node*> grown
+        p.room *= 2
+    p.nodes[p.used].entry = entry
+    p.nodes[p.used].info = info
+    p.nodes[p.used].bits = bits
+    p.used += 1
+    return 0
 
 
 cdef inline int _literal(Parser* p, const char* word) noexcept nogil:

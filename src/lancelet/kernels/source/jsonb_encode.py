@@ -39,24 +39,6 @@ Parsing = cython.typedef(cython.pointer(Parser))
 @cython.inline
 @cython.exceptval(check=False)
 @cython.nogil
-def _add(p: Parsing, entry: uint32_t, info: uint32_t, bits: uint64_t) -> cython.int:
-    """Add a node."""
-    grown: cython.pointer(cython.void)
-    if p.used == p.room:
-        grown = realloc(p.nodes, 2 * p.room * cython.sizeof(Node))
-        if grown == cython.NULL:
-            return NO_MEMORY
-        p.nodes = cython.cast(cython.pointer(Node), grown)
-        p.room *= 2
-    p.nodes[p.used].entry, p.nodes[p.used].info, p.nodes[p.used].bits = entry, info, bits
-    p.used += 1
-    return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.nogil
 def _skip(p: Parsing) -> cython.bint:
     """Pass by white space, and by its escapes, which count as such; False at the end of the document."""
     c: uint8_t
@@ -333,6 +315,7 @@ def _parse(p: Parsing) -> cython.int:
 def _documents(
     p: Parsing,
     offsets: cython.const[cython.longlong][::1],
+    valid: cython.const[uint8_t][::1],
     row: cython.pointer(cython.Py_ssize_t),
     text: cython.pointer(cython.const[uint8_t]),
     out_offsets: cython.longlong[::1],
@@ -342,27 +325,32 @@ def _documents(
     at: int64_t = out_offsets[row[0]]
     status: cython.int
     while row[0] < offsets.shape[0] - 1:
-        p.text, p.size = text + offsets[row[0]], offsets[row[0] + 1] - offsets[row[0]]
-        status = _parse(p)
-        if status < 0:
-            return status
-        if p.total > out.shape[0] - at:
-            break
-        _put(p, cython.address(out[0]), cython.address(out[0]) + at)
-        at += p.total
+        if valid[row[0]]:
+            p.text, p.size = text + offsets[row[0]], offsets[row[0] + 1] - offsets[row[0]]
+            status = _parse(p)
+            if status < 0:
+                return status
+            if p.total > out.shape[0] - at:
+                break
+            _put(p, cython.address(out[0]), cython.address(out[0]) + at)
+            at += p.total
         row[0] += 1
         out_offsets[row[0]] = at
     return 0
 
 
-def encode(offsets: cython.const[cython.longlong][::1], text: cython.const[uint8_t][::1]) -> tuple:
+def encode(
+    offsets: cython.const[cython.longlong][::1],
+    text: cython.const[uint8_t][::1],
+    validity: cython.const[uint8_t][::1],
+) -> tuple:
     """See the twin."""
     p = cython.declare(Parser)
     count: cython.Py_ssize_t = offsets.shape[0] - 1
     row: cython.Py_ssize_t = 0
     nothing: uint8_t = 0
     status: cython.int
-    check_offsets(np.asarray(offsets), text.shape[0])
+    check_offsets(np.asarray(offsets), text.shape[0], validity.shape[0])
     powers: cython.const[uint64_t][:, ::1] = powers_of_ten(round_up=False)
     tens: cython.const[cython.double][::1] = np.array([float(10**exponent) for exponent in range(23)])
     source: cython.pointer(cython.const[uint8_t]) = (
@@ -383,7 +371,7 @@ def encode(offsets: cython.const[cython.longlong][::1], text: cython.const[uint8
             raise MemoryError
         while True:
             with cython.nogil:
-                status = _documents(cython.address(p), offsets, cython.address(row), source, out_offsets, out)
+                status = _documents(cython.address(p), offsets, validity, cython.address(row), source, out_offsets, out)
             if status == NO_MEMORY:
                 raise MemoryError
             if status < 0:
