@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -38,7 +39,7 @@ from lancelet.format.protos import indexes_pb2, table_pb2, transaction_pb2
 from lancelet.format.refs import parse_branch, parse_tag, write_branch, write_tag
 from lancelet.format.transaction import Transaction, parse_transaction, write_transaction
 
-KINDS: dict[str, dict[str, object]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
     "stable": {"enable_stable_row_ids": True},
     "v1_names": {"enable_v2_manifest_paths": False},
@@ -54,7 +55,7 @@ def rows(count: int, start: int = 0) -> pa.Table:
     return pa.table({"id": np.arange(start, start + count), "s": [f"v{n}" for n in range(count)], "v": vectors})
 
 
-def change(place: Path) -> Iterator[Callable[[lance.LanceDataset], object]]:
+def change(place: Path) -> Iterator[Callable[[Any], object]]:
     """Operations of all kinds, in the order in which they are to be carried out."""
     uri = str(place)
     yield lambda ds: ds.insert(rows(50, 1000))
@@ -113,15 +114,12 @@ def detached(place: Path) -> None:
 
 def spilled(place: Path) -> None:
     """A table whose row ids and versions outgrow the manifest."""
-    config = {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "0"}
+    config: dict[str, str | None] = {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "0"}
     lance.write_dataset(rows(100), str(place), max_rows_per_file=40, enable_stable_row_ids=True)
-    for step in (
-        lambda ds: ds.update_config(config),
-        lambda ds: ds.delete("id % 2 = 0"),
-        lambda ds: ds.update({"s": "'x'"}, where="id % 7 = 1"),
-        lambda ds: ds.optimize.compact_files(),
-    ):
-        step(lance.dataset(str(place)))
+    lance.dataset(str(place)).update_config(config)
+    lance.dataset(str(place)).delete("id % 2 = 0")
+    lance.dataset(str(place)).update({"s": "'x'"}, where="id % 7 = 1")
+    lance.dataset(str(place)).optimize.compact_files()
 
 
 def based(place: Path) -> None:
@@ -274,7 +272,8 @@ def folder(table: Path, manifest: Manifest, base_id: int | None, inside: str) ->
 @pytest.mark.parametrize("kind", [*KINDS, "spilled", "based", "deferred"])
 def test_fields_equal_what_pylance_reports(history: Path, kind: str) -> None:
     place = history / kind
-    for entry in lance.dataset(str(place)).versions():
+    entries: list[Any] = lance.dataset(str(place)).versions()
+    for entry in entries:
         ds = lance.dataset(str(place), version=entry["version"])
         scheme = NamingScheme.V1 if kind == "v1_names" else NamingScheme.V2
         file = parse_manifest_file((place / manifest_path(ds.version, scheme)).read_bytes())
@@ -295,7 +294,7 @@ def test_fields_equal_what_pylance_reports(history: Path, kind: str) -> None:
         if isinstance(transaction.operation, Rewrite):
             # pylance 14.0.2 cannot show these when they rewrote an index.
             continue
-        reported = ds.read_transaction(ds.version)
+        reported: Any = ds.read_transaction(ds.version)
         assert (transaction.uuid, transaction.read_version) == (reported.uuid, reported.read_version)
         assert transaction.properties == (reported.transaction_properties or {})
 

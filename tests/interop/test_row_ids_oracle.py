@@ -61,7 +61,7 @@ def test_row_ids_and_versions_equal_what_pylance_scans(tmp_path: Path) -> None:
 
 def numbers(segments: tuple[row_ids.Segment, ...]) -> np.ndarray:
     """All numbers of a sequence."""
-    pieces = []
+    pieces: list[np.ndarray] = []
     for item in segments:
         match item:
             case row_ids.Range(start, end):
