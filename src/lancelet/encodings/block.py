@@ -26,6 +26,9 @@ def decode(encoding: c.Compression, data: Bytes, count: int) -> Values:
         case c.InlineBitpacking(bits, None):
             return bitpacking.decode_inline_block(bits, data, count)
         case c.OutOfLineBitpacking(word, c.Flat(width)):
+            # A value takes at least one bit, save in the last block, which is always whole.
+            if count > 8 * len(data):
+                raise Corrupt(f"packed block of {len(data):,} bytes cannot hold {count:,} values")
             one = np.array([len(data)], np.int64)
             values = bitpacking.unpack_out_of_line(
                 data, np.zeros(1, np.int64), one, np.array([count], np.int64), width=width, word=word

@@ -73,6 +73,8 @@ def index_ranges(page: StoredPage, rows: Rows) -> list[Range]:
             numbers = mini_block.index_buffers(page.layout)
             page.expect_buffers(len(numbers) + 1)
             return [page.buffers[number] for number in numbers]
+        case ConstantLayout() if constant.without_levels(len(page.buffers)):
+            return []
         case ConstantLayout() | BlobLayout():
             return list(page.buffers)
         case FullZipLayout():
@@ -87,7 +89,7 @@ def load_index(page: StoredPage, rows: Rows, buffers: Sequence[Bytes]) -> PageIn
             return mini_block.parse_index(
                 page.layout, page.rows * page.scale, buffers, page.buffers[mini_block.DATA_BUFFER][1]
             )
-        case ConstantLayout() if constant.without_levels(len(buffers)):
+        case ConstantLayout() if constant.without_levels(len(page.buffers)):
             return None
         case ConstantLayout():
             array = constant.read_all(page.layout, page.path, buffers, page.rows * page.scale)

@@ -12,6 +12,8 @@ from lancelet.file.metadata import (
     LanceFileStatistics,
     LancePageMetadata,
 )
+from lancelet.file.page_map import MappedPage, PageMap, page_map
+from lancelet.file.plan import FilePlan, PagePlan
 from lancelet.file.reader import LanceFileReader, ReaderResults
 from lancelet.file.session import LanceFileSession, ListResult
 from lancelet.file.writer import LanceFileWriter
@@ -23,6 +25,7 @@ __all__ = [
     "BlobFile",
     "BlobReader",
     "DedicatedBlobWriter",
+    "FilePlan",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
     "LanceColumnStatistics",
@@ -33,8 +36,12 @@ __all__ = [
     "LanceFileWriter",
     "LancePageMetadata",
     "ListResult",
+    "MappedPage",
     "PackedBlobWriter",
+    "PageMap",
+    "PagePlan",
     "ReaderResults",
+    "page_map",
     "stable_version",
 ]
 

@@ -23,7 +23,7 @@ from lancelet.format.columns import Range
 from lancelet.format.layouts import BlobLayout
 from lancelet.format.versions import FileVersion
 
-__all__ = ["read_columns"]
+__all__ = ["data_ranges", "load_indexes", "located", "read_columns"]
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -42,7 +42,7 @@ def read_columns(file: DataFile | LegacyFile, shapes: Sequence[Shape], rows: Row
     planned = [requests_for(file, shape, rows) for shape in shapes]
     ready = [_gathered(file, shape, group) for shape, group in zip(shapes, planned, strict=True)]
     requests = [request for group, array in zip(planned, ready, strict=True) if array is None for request in group]
-    arrays = iter(_decode(file, requests, _indexes(file, requests)))
+    arrays = iter(_decode(file, requests, load_indexes(file, requests)))
     return [
         _chunked([_target(array, shape.field.type)], shape.field.type)
         if array is not None
@@ -55,10 +55,10 @@ def _gathered(file: DataFile, shape: Shape, group: Sequence[PageRequest]) -> pa.
     """The rows of a column that can be had without going through its pages one by one."""
     if file.view is None or len(group) < 2 or not isinstance(shape, Leaf):
         return None
-    return _located(file, group[0], gathered, file.view, group)
+    return located(file, group[0], gathered, file.view, group)
 
 
-def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]:
+def load_indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]:
     """The index of each page, read where it is not known yet."""
     known = file.page_indexes
     found = [known.get((request.column, request.number), _UNKNOWN) for request in requests]
@@ -66,14 +66,14 @@ def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]
     if not missing:
         return found
     ranges = [
-        _located(file, request, pages.index_ranges, request.page, request.rows)
+        located(file, request, pages.index_ranges, request.page, request.rows)
         for request in (requests[at] for at in missing)
     ]
     buffers = iter(file.read([one for group in ranges for one in group]))
     for at, group in zip(missing, ranges, strict=True):
         request = requests[at]
         mine = [next(buffers) for _ in group]
-        index = found[at] = _located(file, request, pages.load_index, request.page, request.rows, mine)
+        index = found[at] = located(file, request, pages.load_index, request.page, request.rows, mine)
         if pages.keeps_index(request.page):
             known[request.column, request.number] = index
     return found
@@ -81,10 +81,7 @@ def _indexes(file: DataFile, requests: Sequence[PageRequest]) -> list[PageIndex]
 
 def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[PageIndex]) -> list[pa.Array]:
     whole = file.view is not None
-    ranges = [
-        _located(file, request, _data_ranges, file, request, index)
-        for request, index in zip(requests, indexes, strict=True)
-    ]
+    ranges = [data_ranges(file, request, index) for request, index in zip(requests, indexes, strict=True)]
     buffers = iter(file.read([one for group in ranges for one in group]))
     tasks = [
         (request, index, [next(buffers) for _ in group])
@@ -93,19 +90,24 @@ def _decode(file: DataFile, requests: Sequence[PageRequest], indexes: Sequence[P
 
     def run(task: tuple[PageRequest, PageIndex, list[Bytes]]) -> pa.Array:
         request, index, data = task
-        return _located(file, request, pages.read, request.page, index, request.rows, data, whole=whole)
+        return located(file, request, pages.read, request.page, index, request.rows, data, whole=whole)
 
     return map_tasks(run, tasks, threads=len(tasks) > 1 and _weight(requests, ranges) >= _WORTH_A_THREAD)
 
 
-def _data_ranges(file: DataFile, request: PageRequest, index: PageIndex) -> list[Range]:
+def data_ranges(file: DataFile, request: PageRequest, index: PageIndex) -> list[Range]:
     """The bytes that hold the rows. What metadata says was checked when it was parsed; blobs only now name theirs."""
-    ranges = pages.data_ranges(request.page, index, request.rows, whole=file.view is not None)
+    whole = file.view is not None
+    ranges = located(file, request, pages.data_ranges, request.page, index, request.rows, whole=whole)
     if isinstance(request.page.layout, BlobLayout):
-        for start, size in ranges:
-            if start + size > file.size:
-                raise Corrupt(f"blob at {start:,}..{start + size:,} ends past the file's {file.size:,} bytes")
+        located(file, request, _check_within, ranges, file.size)
     return ranges
+
+
+def _check_within(ranges: Sequence[Range], size: int) -> None:
+    for start, length in ranges:
+        if start + length > size:
+            raise Corrupt(f"blob at {start:,}..{start + length:,} ends past the file's {size:,} bytes")
 
 
 def _weight(requests: Sequence[PageRequest], ranges: Sequence[Sequence[Range]]) -> float:
@@ -118,7 +120,7 @@ def _weight(requests: Sequence[PageRequest], ranges: Sequence[Sequence[Range]]) 
     return weight
 
 
-def _located(
+def located(
     file: DataFile,
     request: PageRequest,
     step: Callable[_Given, _Result],

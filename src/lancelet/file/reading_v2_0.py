@@ -30,7 +30,7 @@ from lancelet.file.requests import rows_by_page
 from lancelet.format import arrays
 from lancelet.format.columns import Column, Page
 
-__all__ = ["read_columns"]
+__all__ = ["leaf_page", "list_page", "pages_of", "read_columns"]
 
 
 def read_columns(file: DataFile, shapes: Sequence[Shape], rows: Rows) -> list[pa.ChunkedArray]:
@@ -75,7 +75,7 @@ def _located(file: DataFile, name: str, column: int, number: int) -> Iterator[No
         raise Corrupt(found, uri=file.uri, column=name, page=number, byte_range=span) from None
 
 
-def _pages(file: DataFile, number: int, rows: Rows, name: str) -> tuple[Column, list[tuple[int, Rows]]]:
+def pages_of(file: DataFile, number: int, rows: Rows, name: str) -> tuple[Column, list[tuple[int, Rows]]]:
     """A column and, for each page with some of the rows, which of its own rows they are."""
     column, firsts = file.column(number), file.first_rows(number)
     wanted = rows.stop if isinstance(rows, slice) else int(rows[-1]) + 1
@@ -98,14 +98,15 @@ def _encoding(file: DataFile, page: Page) -> arrays.ArrayEncoding:
 
 
 def _read_leaf(file: DataFile, leaf: Leaf, rows: Rows, name: str) -> Steps[list[pa.Array]]:
-    column, pages = _pages(file, leaf.column, rows, name)
+    column, pages = pages_of(file, leaf.column, rows, name)
     if not pages:
         return []
-    pending = yield from together([_leaf_page(file, leaf, column, at, local, name) for at, local in pages])
+    pending = yield from together([leaf_page(file, leaf, column, at, local, name) for at, local in pages])
     return (yield from decode(pending))
 
 
-def _leaf_page(file: DataFile, leaf: Leaf, column: Column, number: int, rows: Rows, name: str):  # type: ignore[no-untyped-def]
+def leaf_page(file: DataFile, leaf: Leaf, column: Column, number: int, rows: Rows, name: str):  # type: ignore[no-untyped-def]
+    """The task that makes an array of some rows of one page, once its bytes are here."""
     page, kind = column.pages[number], leaf.field.type
     with _located(file, name, leaf.column, number):
         source, encoding = _source(file, column, page), _encoding(file, page)
@@ -150,8 +151,8 @@ class _Cutter:
 
 
 def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[list[pa.Array]]:
-    _, pages = _pages(file, shape.column, rows, name)
-    found = yield from together([_list_page(file, shape.column, at, local, name) for at, local in pages])
+    _, pages = pages_of(file, shape.column, rows, name)
+    found = yield from together([list_page(file, shape.column, at, local, name) for at, local in pages])
     bases = _item_bases(file, shape.column, name)
     items_end = int(file.first_rows(shape.child.column)[-1])
     selected = _selection([(one, int(bases[at])) for one, (at, _) in zip(found, pages, strict=True)])
@@ -168,7 +169,8 @@ def _read_lists(file: DataFile, shape: List, rows: Rows, name: str) -> Steps[lis
     return made
 
 
-def _list_page(file: DataFile, at: int, number: int, rows: Rows, name: str) -> Steps[Spans]:
+def list_page(file: DataFile, at: int, number: int, rows: Rows, name: str) -> Steps[Spans]:
+    """Where the items of some lists of one page lie."""
     column = file.column(at)
     page = column.pages[number]
     with _located(file, name, at, number):

@@ -14,7 +14,15 @@ from lancelet.errors import InvalidInput
 from lancelet.format.fields import Field, Schema
 from lancelet.format.versions import FileVersion
 
-__all__ = ["column_numbers", "is_stored_as_one", "project", "shapes_of", "stored_fields", "stored_nodes"]
+__all__ = [
+    "column_numbers",
+    "is_stored_as_one",
+    "project",
+    "shapes_of",
+    "stored_fields",
+    "stored_nodes",
+    "stored_paths",
+]
 
 _BLOB = "lance-encoding:blob"
 _PACKED = ("lance-encoding:packed", "packed")
@@ -53,6 +61,25 @@ def _nodes(field: Field) -> Iterator[Field]:
     if not is_stored_as_one(field):
         for child in field.children:
             yield from _nodes(child)
+
+
+def stored_paths(schema: Schema, version: FileVersion) -> Iterator[tuple[str, Field]]:
+    """The field of each column, in column order, with the dotted path that leads to it.
+
+    >>> schema = Schema((Field("l", "list", children=(Field("item", "int32"),)),))
+    >>> [path for path, _ in stored_paths(schema, FileVersion.V2_1)]
+    ['l.item']
+    """
+    for top in schema.fields:
+        yield from _paths(top, top.name, inner=version is FileVersion.V2_0)
+
+
+def _paths(field: Field, path: str, *, inner: bool) -> Iterator[tuple[str, Field]]:
+    whole = is_stored_as_one(field)
+    if whole or inner:
+        yield path, field
+    for child in () if whole else field.children:
+        yield from _paths(child, f"{path}.{child.name}", inner=inner)
 
 
 def column_numbers(schema: Schema, version: FileVersion) -> dict[int, int]:
