@@ -23,6 +23,7 @@ from lancelet.format import operations as op
 from lancelet.format.flags import check_writable
 from lancelet.format.fragments import Fragment
 from lancelet.format.indexes import IndexMetadata
+from lancelet.format.manifest import data_version
 from lancelet.format.manifest_file import parse_manifest_file, write_manifest_file
 from lancelet.format.names import (
     HINT,
@@ -192,8 +193,7 @@ def _conflict(seen: Snapshot, *, retryable: bool, reason: str) -> Conflict:
 def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, version: int | None = None) -> Built:
     """The next manifest, with the transaction's file written; nothing of it is visible yet."""
     check_writable(current.manifest)
-    if any(item.dictionary is not None and item.dictionary.length for item in current.schema.walk()):
-        raise Unsupported("the manifest holds dictionaries of 0.1 files, which this release cannot carry on")
+    _check_dictionaries(current)
     name = transaction_name(transaction.read_version, transaction.uuid)
     said = replace(settings, timestamp=time.time_ns(), transaction_file=name)
     restored = None
@@ -204,6 +204,18 @@ def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, v
     built = replace(built, manifest=repaired(current.store, current.manifest, built.manifest))
     current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
     return built
+
+
+def _check_dictionaries(current: Snapshot) -> None:
+    """Manifests of 0.1 tables hold the values of dictionary columns, which would be lost."""
+    held = [item.name for item in current.schema.walk() if item.dictionary is not None and item.dictionary.length]
+    if held and data_version(current.manifest) is FileVersion.V0_1:
+        raise Unsupported(
+            "the values of the column are in the manifest, as 0.1 tables have it, and cannot be carried on",
+            uri=current.uri,
+            column=held[0],
+            hint="write the rows into a new table",
+        )
 
 
 def publish(store: Store, built: Built, transaction: Transaction, *, scheme: NamingScheme = NamingScheme.V2) -> bool:
