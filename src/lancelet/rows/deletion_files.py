@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.format.fragments import DeletionKind
+from lancelet.rows.addresses import LARGEST
+from lancelet.rows.arrow_messages import declared_sizes
 from lancelet.rows.bitmaps import parse_bitmap, to_bitmap, to_values, write_bitmap
 from lancelet.rows.deletions import DeletionVector
 
@@ -18,6 +20,9 @@ __all__ = ["BITMAP_FROM", "read_deletions", "write_deletions"]
 #: With so many rows or more the reference writes a bitmap, with fewer an array.
 BITMAP_FROM = 5_000
 
+_MAGIC = b"ARROW1\0\0"
+#: Buffers may be longer than their values by what aligns them, and tiny ones by what a frame costs.
+_PADDING = 1024
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
@@ -50,7 +55,7 @@ def read_deletions(
     Also where it lists rows past ``physical_rows``, or not ``num_deleted_rows`` of them; None leaves that unchecked.
     """
     try:
-        deleted = _read_bitmap(data, physical_rows) if kind is DeletionKind.BITMAP else _read_array(data)
+        deleted = _read_bitmap(data, physical_rows) if kind is DeletionKind.BITMAP else _read_array(data, physical_rows)
         if physical_rows is not None:
             deleted.check(physical_rows)
         if num_deleted_rows is not None and len(deleted) != num_deleted_rows:
@@ -68,14 +73,22 @@ def _read_bitmap(data: bytes | memoryview, physical_rows: int | None) -> Deletio
     return DeletionVector(to_values(bitmap))
 
 
-def _read_array(data: bytes | memoryview) -> DeletionVector:
+def _read_array(data: bytes | memoryview, physical_rows: int | None) -> DeletionVector:
+    if bytes(data[: len(_MAGIC)]) != _MAGIC or bytes(data[-6:]) != _MAGIC[:6]:
+        raise Corrupt("the deletion file is no Arrow file: it does not begin and end with ARROW1")
+    # The messages are read in the order in which they were written: what is checked is what is then decoded.
+    # Between the magic and the first message lie zeros, up to the alignment that the writer chose.
+    begin = next((place for place in range(len(_MAGIC), 65, 8) if any(data[place : place + 8])), len(_MAGIC))
+    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data)[begin:])
     try:
-        reader = pa.ipc.open_file(pa.py_buffer(data))
-        if reader.num_record_batches != 1:
-            raise Corrupt(f"the deletion file holds {reader.num_record_batches} batches, expected 1")
-        if reader.schema.names != _SCHEMA.names or reader.schema.field(0).type != pa.uint32():
-            raise Corrupt(f"the deletion file holds the columns [{reader.schema}], expected row_id: uint32")
-        rows = reader.get_batch(0).column(0)
+        messages = list(reader)
+        if [message.type for message in messages] != ["schema", "record batch"]:
+            raise Corrupt(f"the deletion file holds {max(len(messages) - 1, 0)} batches, expected 1")
+        schema = pa.ipc.read_schema(messages[0])
+        if schema.names != _SCHEMA.names or schema.field(0).type != pa.uint32():
+            raise Corrupt(f"the deletion file holds the columns [{schema}], expected row_id: uint32")
+        _check_sizes(messages[1], physical_rows)
+        rows = pa.ipc.read_record_batch(messages[1], schema).column(0)
         rows.validate(full=True)
     except (pa.ArrowException, OSError, MemoryError) as error:
         if isinstance(error, LanceletError):
@@ -84,3 +97,12 @@ def _read_array(data: bytes | memoryview) -> DeletionVector:
     if rows.null_count:
         raise Corrupt(f"the deletion file holds {rows.null_count} nulls, expected none")
     return DeletionVector(rows.to_numpy(zero_copy_only=False))
+
+
+def _check_sizes(message: pa.Message, physical_rows: int | None) -> None:
+    """Corrupt where a batch would take more memory than the rows it may list."""
+    rows, largest = declared_sizes(memoryview(message.metadata), memoryview(message.body))
+    if not 0 <= rows <= (LARGEST + 1 if physical_rows is None else physical_rows):
+        raise Corrupt(f"the deletion file lists {rows} rows, the fragment has {physical_rows} rows")
+    if largest > 4 * rows + _PADDING:
+        raise Corrupt(f"the deletion file holds a buffer of {largest} bytes for {rows} rows")

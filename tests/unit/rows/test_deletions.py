@@ -118,6 +118,22 @@ def test_files_that_are_something_else_are_corrupt(data: bytes, kind: DeletionKi
         read_deletions(data, kind, physical_rows=10)
 
 
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_small_file_that_unfolds_to_gigabytes_is_refused_before_it_does(compression: str) -> None:
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch([pa.array(np.zeros(2_000_000, np.uint32))], schema=pa.schema({"row_id": pa.uint32()}))
+    with pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    stored = bytes(sink.getvalue())
+    with pytest.raises(Corrupt, match="lists 2000000 rows, the fragment has 10 rows"):
+        read_deletions(stored, DeletionKind.ARROW_ARRAY, physical_rows=10)
+    few = stored.replace((2_000_000).to_bytes(8, "little"), (10).to_bytes(8, "little"))
+    assert few != stored
+    with pytest.raises(Corrupt, match="a buffer of 8000000 bytes for 10 rows"):
+        read_deletions(few, DeletionKind.ARROW_ARRAY, physical_rows=10)
+    assert read_deletions(stored, DeletionKind.ARROW_ARRAY, physical_rows=2_000_000).rows.tolist() == [0]
+
+
 @given(st.data())
 def test_damaged_files_give_rows_in_bounds_or_a_typed_error(data: st.DataObject) -> None:
     count = data.draw(st.sampled_from([3, 600, BITMAP_FROM]))
