@@ -26,8 +26,8 @@ from lancelet.storage.store import Store
 
 __all__ = ["FoundManifest", "Snapshot", "find_latest", "find_manifests", "open_snapshot", "read_snapshot"]
 
-#: Names on one page of a listing: looking further for names of the other scheme would cost requests.
-_PAGE = 1000
+#: Names that are looked at for the other scheme: about a page of a listing, so that it costs no further request.
+_PAGE = 900
 
 
 @dataclass(frozen=True, slots=True)
