@@ -90,9 +90,9 @@ def _read_array(data: bytes | memoryview, physical_rows: int | None) -> Deletion
         _check_sizes(messages[1], physical_rows)
         rows = pa.ipc.read_record_batch(messages[1], schema).column(0)
         rows.validate(full=True)
-    except (pa.ArrowException, OSError, MemoryError) as error:
-        if isinstance(error, LanceletError):
-            raise
+    except LanceletError:
+        raise
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
         raise Corrupt(f"the deletion file is no Arrow file: {error}") from None
     if rows.null_count:
         raise Corrupt(f"the deletion file holds {rows.null_count} nulls, expected none")

@@ -128,6 +128,8 @@ class RowIdSequence:
         """
         if not len(deleted):
             return self
+        if self._mostly_single:
+            return RowIdSequence.from_ids(self.to_ids()[deleted.check(len(self)).live_offsets(0, len(self))])
         return self._pieces(cut(self.ends, *deleted.check(len(self)).live_ranges(0, len(self))))
 
     def live_runs(self, deleted: DeletionVector) -> tuple[UInt64s, Int64s, Int64s]:
@@ -139,8 +141,16 @@ class RowIdSequence:
         starts = starts_of(self.ends)
         if not len(deleted):
             return self.firsts, self.ends - starts, starts
+        if self._mostly_single:
+            live = deleted.check(len(self)).live_offsets(0, len(self))
+            return self.to_ids()[live], np.ones(len(live), np.int64), live.astype(np.int64)
         cuts = cut(self.ends, *deleted.check(len(self)).live_ranges(0, len(self)))
         return self._firsts(cuts), cuts.lengths, starts[cuts.run] + cuts.skipped
+
+    @property
+    def _mostly_single(self) -> bool:
+        """Whether runs are so short that rows one by one are less work."""
+        return len(self.ends) * 4 > len(self)
 
     def _pieces(self, cuts: Cuts) -> RowIdSequence:
         return RowIdSequence(self._firsts(cuts), np.cumsum(cuts.lengths))

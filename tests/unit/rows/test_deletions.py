@@ -97,6 +97,7 @@ def test_an_array_may_be_in_any_order_and_uncompressed() -> None:
         (b"", DeletionKind.ARROW_ARRAY, "no Arrow file"),
         (b"", DeletionKind.BITMAP, "is empty"),
         (b"ARROW1\0\0" * 4, DeletionKind.ARROW_ARRAY, "no Arrow file"),
+        (arrow_file(ROW_IDS).replace(b"row_id", b"row_\xff\xff"), DeletionKind.ARROW_ARRAY, "no Arrow file"),
         (arrow_file(ROW_IDS, ROW_IDS), DeletionKind.ARROW_ARRAY, "2 batches"),
         (arrow_file(pa.record_batch([[1]], names=["row_id"])), DeletionKind.ARROW_ARRAY, "expected row_id: uint32"),
         (
