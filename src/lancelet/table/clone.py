@@ -14,11 +14,9 @@ from lancelet.format.fragment_list import Fragments
 from lancelet.format.fragments import Fragment
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import BasePath, Manifest
-from lancelet.format.manifest_file import write_manifest_file
 from lancelet.format.names import (
     DATA,
     DETACHED,
-    HINT,
     TRANSACTIONS,
     VERSIONS,
     deletion_path,
@@ -26,7 +24,6 @@ from lancelet.format.names import (
     manifest_path,
     parse_manifest_name,
     transaction_name,
-    write_hint,
 )
 from lancelet.format.operations import Clone
 from lancelet.format.transaction import Transaction, write_transaction
@@ -34,6 +31,8 @@ from lancelet.storage import open_store
 from lancelet.storage.folder import Folder
 from lancelet.storage.paths import join_uri
 from lancelet.storage.store import Store
+from lancelet.table.build import Built
+from lancelet.table.commit import publish
 from lancelet.table.parallel import in_order
 from lancelet.table.paths import Opener, Places
 from lancelet.table.snapshot import Snapshot, read_snapshot
@@ -161,13 +160,9 @@ def _publish(
     reader, writer = flags_for(made, indexes=indexes)
     made = replace(made, reader_flags=reader, writer_flags=writer)
     target.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
+    if not publish(target, Built(made, indexes), transaction, scheme=source.scheme):
+        raise AlreadyExists("somebody else made a table here first", uri=target.uri)
     path = manifest_path(made.version, source.scheme)
-    data = write_manifest_file(made, indexes=indexes, transaction=transaction)
-    try:
-        target.put_if_absent(path, data)
-    except AlreadyExists:
-        raise AlreadyExists("somebody else made a table here first", uri=target.uri) from None
-    target.put(HINT, write_hint(made.version))
     return read_snapshot(target, path, source.scheme, options=source.options)
 
 
