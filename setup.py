@@ -2,16 +2,19 @@
 
 Metadata lives in pyproject.toml. On x86-64 each source becomes two extension modules,
 ``lancelet.kernels.x86_64.NAME`` and ``lancelet.kernels.x86_64_v3.NAME``; elsewhere one,
-``lancelet.kernels.native.NAME``. Without a C compiler nothing is built and the package uses its NumPy twins;
-with one, a kernel that does not compile is an error.
+``lancelet.kernels.native.NAME``. What Cython adds for memory views is in one more module, ``memory_views`` of the
+first variant, because a copy of it would otherwise outweigh every kernel. Without a C compiler nothing is built and
+the package uses its NumPy twins; with one, a kernel that does not compile is an error.
 """
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -19,35 +22,61 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, ExecError, LinkError, PlatformError
 
 SOURCES = Path("src/lancelet/kernels/source")
+# What is made from the sources on the way to the modules, in folders that spell the modules' names.
+WORKSHOP = Path("build/kernels")
 # Variant (the package below lancelet.kernels) -> what it adds to the compiler's arguments.
 X86_64 = {"x86_64": [], "x86_64_v3": ["-march=x86-64-v3"]}
 NATIVE: dict[str, list[str]] = {"native": []}
-# Strict aliasing is off because kernels read words out of byte buffers.
-GCC_ARGUMENTS = ["-O3", "-g0", "-fno-strict-aliasing", "-fvisibility=hidden"]
-DIRECTIVES = {"language_level": "3", "boundscheck": "False", "wraparound": "False", "cdivision": "True"}
+# Strict aliasing is off because kernels read words out of byte buffers. Looking for what to warn of in code that
+# Cython wrote takes a third of the time. Exceptions do not pass through C, and how fast Python's methods are called
+# does not matter to a kernel: leaving out what both need makes the modules a tenth smaller.
+GCC_ARGUMENTS = ["-O3", "-g0", "-w", "-fno-strict-aliasing", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
+GCC_ARGUMENTS += ["-DCYTHON_UNPACK_METHODS=0"]
+# No symbols, and no padding that would keep code and constants in memory pages of their own.
+LINUX_LINK_ARGUMENTS = ["-Wl,-s", "-Wl,-z,noseparate-code"]
+DIRECTIVES = {"boundscheck": False, "wraparound": False, "cdivision": True, "emit_code_comments": False}
 JOBS = 2
 
 
-def is_gcc_on_x86_64() -> bool:
-    """Whether two variants can be built: the C compiler understands gcc's arguments and aims at x86-64."""
-    return platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "win32" and sys.maxsize > 2**32
+def variants() -> dict[str, list[str]]:
+    """Two variants where the C compiler understands gcc's arguments and aims at x86-64; the first runs everywhere."""
+    gcc = platform.machine().lower() in ("x86_64", "amd64") and sys.platform != "win32" and sys.maxsize > 2**32
+    return X86_64 if gcc else NATIVE
+
+
+FIRST = next(iter(variants()))
+MEMORY_VIEWS = f"lancelet.kernels.{FIRST}.memory_views"
 
 
 def extensions() -> list[Extension]:
-    """One extension for each variant and source file."""
-    variants = X86_64 if is_gcc_on_x86_64() else NATIVE
-    return [
-        Extension(
-            f"lancelet.kernels.{variant}.{source.stem}",
-            [source.as_posix()],
-            depends=[path.as_posix() for path in [source.with_suffix(".pxd"), *shared(source)] if path.exists()],
-            extra_compile_args=arguments if sys.platform == "win32" else GCC_ARGUMENTS + arguments,
-            extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
-        )
-        for variant, arguments in variants.items()
-        for source in sorted(SOURCES.glob("*.py"))
-        if source.stem != "__init__"
+    """The module for memory views, then one extension for each variant and source file."""
+    sources = [source for source in sorted(SOURCES.glob("*.py")) if source.stem != "__init__"]
+    # Loops of kernels need -O3; making a view of an array has none.
+    smaller = [] if sys.platform == "win32" else ["-Os"]
+    return [extension_for(MEMORY_VIEWS, variants()[FIRST] + smaller)] + [
+        extension_for(f"lancelet.kernels.{variant}.{source.stem}", arguments, source)
+        for variant, arguments in variants().items()
+        for source in sources
     ]
+
+
+def extension_for(name: str, arguments: list[str], source: Path | None = None) -> Extension:
+    """One module; without a source, Cython has all of its code."""
+    return Extension(
+        name,
+        [source.as_posix()] if source else [],
+        depends=[path.as_posix() for path in declarations(source)] if source else [],
+        extra_compile_args=arguments if sys.platform == "win32" else GCC_ARGUMENTS + arguments,
+        extra_link_args=LINUX_LINK_ARGUMENTS if sys.platform == "linux" else [],
+    )
+
+
+def declarations(source: Path) -> list[Path]:
+    """The .pxd file of a source, and those that belong to no source alone and that it names."""
+    words = source.read_text()
+    own = source.with_suffix(".pxd")
+    others = [path for path in sorted(SOURCES.glob("*.pxd")) if not path.with_suffix(".py").exists()]
+    return [own] * own.exists() + [path for path in others if path.stem in words]
 
 
 class BuildKernels(build_ext):
@@ -59,6 +88,10 @@ class BuildKernels(build_ext):
 
     def run(self) -> None:
         self.failed: list[str] = []
+        names = {extension.name for extension in self.extensions}
+        remove_orphans(Path(self.build_lib), names)
+        if self.inplace:
+            remove_orphans(Path("src"), names)
         super().run()
         if self.failed:
             raise CompileError(f"these kernels do not compile: {', '.join(sorted(self.failed))}")
@@ -74,33 +107,58 @@ class BuildKernels(build_ext):
                 "the install goes on, and slower NumPy kernels are used where nothing faster was built"
             )
         self.extensions = [extension for extension in self.extensions if usable[variant_of(extension)]]
+        if self.extensions:
+            forget_what_was_made_otherwise()
+        # Starting Cython takes longer than translating most sources: one process for all of a variant.
+        with ThreadPoolExecutor(self.parallel) as pool:
+            list(pool.map(self._translate, sorted({variant_of(extension) for extension in self.extensions})))
         super().build_extensions()
         # One broken kernel neither stops the others from being built nor goes unnoticed: run() raises in the end.
         self.extensions = [extension for extension in self.extensions if extension.name not in self.failed]
 
-    def build_extension(self, ext: Extension) -> None:
+    def _translate(self, variant: str) -> None:
+        """The C code of a variant's extensions, made anew where the source changed."""
+        folder = WORKSHOP / "lancelet" / "kernels" / variant
+        folder.mkdir(parents=True, exist_ok=True)
+        # Cython names a module after the packages around its source, and finds a .pxd beside it.
+        for package in (folder, folder.parent, folder.parent.parent):
+            (package / "__init__.py").touch()
+        stale = [ext for ext in self.extensions if variant_of(ext) == variant and is_stale(ext)]
+        sources = [str(code_of(ext).with_suffix(".py")) for ext in stale if ext.sources]
+        shared = [ext.name for ext in stale if not ext.sources]
+        options = ["-3", *(text for name, value in DIRECTIVES.items() for text in ("-X", f"{name}={value}"))]
+        with tempfile.TemporaryDirectory(dir=WORKSHOP) as fresh:
+            for name in shared:
+                self._cython("--generate-shared", f"{fresh}/{name.split('.')[-1]}.c", "--module-name", name)
+            if sources:
+                folders = ["-I", str(WORKSHOP), "-I", str(folder)]
+                self._cython(*options, "--shared", MEMORY_VIEWS, *folders, "-o", fresh, *sources)
+            for code in sorted(Path(fresh).glob("*.c")):
+                # Code of a source that Cython refused says so first; without code build_extension reports the kernel.
+                if not code.read_bytes().startswith(b"#error"):
+                    code.replace(folder / code.name)
+
+    def _cython(self, *arguments: str) -> None:
         try:
-            ext.sources = [self._translate(ext).as_posix()]
+            self.spawn([sys.executable, "-m", "cython", *arguments])
+        except ExecError as error:
+            self.warn(str(error))
+
+    def build_extension(self, ext: Extension) -> None:
+        code, module = code_of(ext), Path(self.get_ext_fullpath(ext.name))
+        unfinished = code.with_suffix(".unfinished")
+        # There after a build that was stopped, maybe while it wrote the module.
+        if unfinished.exists():
+            module.unlink(missing_ok=True)
+        try:
+            if not code.exists():
+                raise CompileError(f"{ext.name}: Cython does not translate its source")
+            unfinished.touch()
+            ext.sources = [code.as_posix()]
             super().build_extension(ext)
+            unfinished.unlink()
         except (CompileError, LinkError, ExecError):
             self.failed.append(ext.name)
-
-    def _translate(self, ext: Extension) -> Path:
-        """The C code of an extension, made anew where its source changed."""
-        source = Path(next(iter(ext.sources)))
-        # The copy sits in folders that spell its module's name, so that Cython finds a .pxd beside it.
-        folder = Path("build", "kernels", *ext.name.split(".")[:-1])
-        folder.mkdir(parents=True, exist_ok=True)
-        for original in (source, source.with_suffix(".pxd")):
-            if original.exists():
-                copy_if_changed(original, folder / original.name)
-        copy, code = folder / source.name, (folder / source.name).with_suffix(".c")
-        if not code.exists() or code.stat().st_mtime <= newest(copy, copy.with_suffix(".pxd"), *shared(source)):
-            code.unlink(missing_ok=True)
-            options = [text for name, value in DIRECTIVES.items() for text in ("-X", f"{name}={value}")]
-            command = [sys.executable, "-m", "cython", *options, "--module-name", ext.name]
-            self.spawn([*command, "-I", "build/kernels", "-I", SOURCES.as_posix(), "-o", str(code), str(copy)])
-        return code
 
     def copy_extensions_to_source(self) -> None:
         for variant in {variant_of(extension) for extension in self.extensions}:
@@ -112,13 +170,13 @@ class BuildKernels(build_ext):
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder, "probe.c")
             probe.write_text("#include <Python.h>\nint lancelet_probe(void) { return PY_MAJOR_VERSION; }\n")
-            arguments = extensions[0].extra_compile_args
+            arguments, link = extensions[0].extra_compile_args, extensions[0].extra_link_args
             try:
                 include = self.include_dirs
                 objects = self.compiler.compile(
                     [str(probe)], output_dir=folder, include_dirs=include, extra_postargs=arguments
                 )
-                self.compiler.link_shared_object(objects, str(Path(folder, "probe.so")))
+                self.compiler.link_shared_object(objects, str(Path(folder, "probe.so")), extra_postargs=link)
             except (CompileError, LinkError, ExecError, PlatformError):
                 return False
         return True
@@ -129,21 +187,48 @@ def variant_of(extension: Extension) -> str:
     return extension.name.split(".")[-2]
 
 
-def shared(source: Path) -> list[Path]:
-    """The .pxd files that belong to no source alone, and that this one names."""
-    words = source.read_text()
-    return [path for path in SOURCES.glob("*.pxd") if path.stem in words and not path.with_suffix(".py").exists()]
+def code_of(extension: Extension) -> Path:
+    """The file with the C code of an extension."""
+    return WORKSHOP.joinpath(*extension.name.split(".")).with_suffix(".c")
 
 
-def newest(*paths: Path) -> float:
-    """The latest time of change of those paths that exist."""
-    return max(path.stat().st_mtime for path in paths if path.exists())
+def is_stale(extension: Extension) -> bool:
+    """Whether the C code is missing or older than its source, which is brought to the folder of the code."""
+    code = code_of(extension)
+    copies = [copy_if_changed(Path(original), code.parent) for original in extension.sources + extension.depends]
+    stale = not code.exists() or any(code.stat().st_mtime <= copy.stat().st_mtime for copy in copies)
+    if stale:
+        code.unlink(missing_ok=True)
+    return stale
 
 
-def copy_if_changed(original: Path, copy: Path) -> None:
-    """Copy, unless the copy has the same content already."""
+def copy_if_changed(original: Path, folder: Path) -> Path:
+    """The copy in the folder; if its content is the same already it keeps its time of change."""
+    copy = folder / original.name
     if not copy.exists() or copy.read_bytes() != original.read_bytes():
         shutil.copyfile(original, copy)
+    return copy
+
+
+def forget_what_was_made_otherwise() -> None:
+    """Remove all C code, and so have all compiled anew, after a change of Cython or of this file."""
+    from Cython import __version__
+
+    maker = f"Cython {__version__}, setup.py {hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}\n"
+    made_by = WORKSHOP / "made-by"
+    if not made_by.exists() or made_by.read_text() != maker:
+        shutil.rmtree(WORKSHOP, ignore_errors=True)
+        WORKSHOP.mkdir(parents=True)
+        made_by.write_text(maker)
+
+
+def remove_orphans(root: Path, names: set[str]) -> None:
+    """Remove compiled modules of sources that are no more: they would go on to be found and packed."""
+    for variant in X86_64 | NATIVE:
+        for module in (root / "lancelet" / "kernels" / variant).glob("*.*"):
+            name = f"lancelet.kernels.{variant}.{module.name.split('.')[0]}"
+            if module.suffix in (".so", ".pyd") and name not in names:
+                module.unlink()
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels})

@@ -26,9 +26,20 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the source archive, which was made from a copy: nothing else of this clone can leak in."""
+def build(what: str, source: Path, to: Path) -> Path:
+    """The one archive that setuptools makes of a folder."""
+    command = [sys.executable, "-m", "build", what, "--no-isolation", "--outdir", str(to), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return next(path for path in to.iterdir() if path.is_file())
+
+
+@pytest.fixture(scope="module", params=["what is compiled here", pytest.param("nothing", marks=pytest.mark.long)])
+def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source archive, which was made from a copy: nothing else of this clone can leak in.
+
+    The kernels that this clone compiled may be beside the unpacked archive, so that only what differs is compiled.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     (folder / "copy").mkdir()
     unwanted = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info")
@@ -37,10 +48,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / name, folder / "copy" / name, ignore=unwanted)
         elif (ROOT / name).exists():
             shutil.copy(ROOT / name, folder / "copy" / name)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(folder / "copy")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return next(folder.glob("*.whl"))
+    shutil.unpack_archive(build("--sdist", folder / "copy", folder / "source archive"), folder, filter="data")
+    unpacked = next(folder.glob("lancelet-*"))
+    if request.param == "what is compiled here":
+        for made in (ROOT / "build" / "kernels", *(ROOT / "build").glob("lib.*")):
+            shutil.copytree(made, unpacked / "build" / made.name)
+    return build("--wheel", unpacked, folder / "wheel")
 
 
 def test_the_wheel_holds_the_package_and_stays_small(wheel: Path) -> None:
@@ -50,7 +63,7 @@ def test_the_wheel_holds_the_package_and_stays_small(wheel: Path) -> None:
     assert {"lancelet/py.typed", "pyspark_lance/__init__.py"} <= sizes.keys()
     tops = {name.split("/")[0] for name in sizes}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"lancelet", "pyspark_lance"}
-    copied = wheel.parent / "copy" / "src"
+    copied = wheel.parent.parent / "copy" / "src"
     ours = {path.relative_to(copied).as_posix() for path in copied.rglob("*.py")}
     assert ours - sizes.keys() == set()
 
