@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lancelet.errors import Corrupt, InvalidInput
 from lancelet.rows.addresses import LARGEST, UInt32s, as_uint64s
+from lancelet.rows.ordering import places_in
 
 __all__ = ["NO_DELETIONS", "DeletionVector", "union"]
 
@@ -138,14 +139,14 @@ class DeletionVector:
 
         Whether the fragment has so many rows is for the caller to check.
         """
-        asked = as_uint64s(logical, "offsets").astype(np.int64)
+        asked = as_uint64s(logical, "offsets").ravel().astype(np.int64)
         if not len(self):
             return asked
         if self._before is None:
             # Live rows before each deleted row: it never falls, and a deleted row with at most n live rows before it
             # lies before the live row with exactly n.
             self._before = self.rows.astype(np.int64) - np.arange(len(self), dtype=np.int64)
-        return asked + np.searchsorted(self._before, asked, side="right")
+        return asked + places_in(self._before, asked, "right")
 
     def to_logical(self, physical: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """The logical offset of each physical one: the live rows before it, be it live or not.
