@@ -1,0 +1,1 @@
+"""External manifest stores: a database says who was first where an object store cannot."""
