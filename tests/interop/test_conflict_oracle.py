@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable
+from dataclasses import replace as replace_fields
 from pathlib import Path
 
 import lance
@@ -15,11 +16,14 @@ from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata, write_fragments
 
 from lancelet.format.fragments import Fragment
+from lancelet.format.indexes import IndexMetadata
+from lancelet.format.manifest import Manifest
 from lancelet.format.transaction import Transaction
 from lancelet.storage import open_store
 from lancelet.table.clashes import touched_fragments
 from lancelet.table.commit import commit
 from lancelet.table.conflicts import Ours, check_conflict
+from lancelet.table.index_upkeep import covered
 from lancelet.table.outcome import Committed
 from lancelet.table.snapshot import open_snapshot
 
@@ -85,8 +89,10 @@ def overwrite(root: Path, table: lance.LanceDataset) -> object:
 
 
 def rewrite(root: Path, table: lance.LanceDataset) -> object:
-    group = LanceOperation.RewriteGroup([table.get_fragment(0).metadata], new_rows(root, table, ROWS))
-    return LanceOperation.Rewrite([group], [])
+    old, new = table.get_fragment(0).metadata, new_rows(root, table, ROWS)
+    for name in ("row_id_meta", "created_at_version_meta", "last_updated_at_version_meta"):
+        setattr(new[0], name, getattr(old, name))
+    return LanceOperation.Rewrite([LanceOperation.RewriteGroup([old], new)], [])
 
 
 def merge(root: Path, table: lance.LanceDataset) -> object:
@@ -164,10 +170,12 @@ OPERATIONS: dict[str, Make] = {
 class Pairs:
     """A table, every operation prepared on it, and the transactions that pylance makes of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, stable_row_ids: bool = False) -> None:
         self.folder, self.base = folder, folder / "base"
         for number in range(3):
-            lance.write_dataset(rows(ROWS, number * ROWS), self.base, mode="append" if number else "create")
+            mode = "append" if number else "create"
+            part = rows(ROWS, number * ROWS)
+            lance.write_dataset(part, self.base, mode=mode, enable_stable_row_ids=stable_row_ids)
         self.table = lance.dataset(self.base)
         self.version = self.table.version
         self.made = {name: make(self.base, self.table) for name, make in OPERATIONS.items()}
@@ -198,6 +206,11 @@ class Pairs:
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
     return Pairs(tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="module")
+def stable_pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    return Pairs(tmp_path_factory.mktemp("stable"), stable_row_ids=True)
 
 
 def ours_of(pairs: Pairs, name: str) -> Ours:
@@ -236,3 +249,44 @@ def test_ours_follows_theirs_where_pylance_lets_it_and_makes_the_same_table(pair
             assert isinstance(outcome, Committed), (theirs, outcome)
             assert content(start) == content(root), theirs
     assert differences == {}
+
+
+def stripped(root: Path) -> tuple[Manifest, tuple[IndexMetadata, ...]]:
+    """The newest manifest without what tells when, by whom and where it was written."""
+    snapshot = open_snapshot(open_store(root))
+    manifest = replace_fields(
+        snapshot.manifest,
+        timestamp=None,
+        writer_version=None,
+        transaction_file="",
+        transaction_section=None,
+        index_section=None,
+    )
+    bitmaps = [
+        replace_fields(item, fragment_bitmap=str(list(covered(item) or ())).encode()) for item in snapshot.indexes()
+    ]
+    return manifest, tuple(bitmaps)
+
+
+#: Operations before the one in question, so that there are indexes, deletions and metadata for it to keep.
+BEFORE = ("index a", "index b", "delete rows", "config", "schema metadata")
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_ours_makes_the_manifest_that_pylance_makes(pairs: Pairs, stable_pairs: Pairs, name: str, stable: bool) -> None:
+    made = stable_pairs if stable else pairs
+    root = made.copy()
+    for earlier in BEFORE:
+        if earlier != name and check_conflict(ours_of(made, name), made.transactions[earlier].operation) is None:
+            assert made.commit(root, earlier) == "pass"
+    start = made.folder / "start"
+    shutil.rmtree(start, ignore_errors=True)
+    shutil.copytree(root, start)
+    assert made.commit(root, name) == "pass"
+    snapshot = open_snapshot(open_store(start), version=made.version)
+    outcome = commit(snapshot, made.transactions[name])
+    assert isinstance(outcome, Committed), outcome
+    found, expected = stripped(start), stripped(root)
+    assert list(found[0].fragments) == list(expected[0].fragments)
+    assert found == expected

@@ -201,7 +201,7 @@ def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, v
         old = open_snapshot(current.store, version=transaction.operation.version, options=current.options)
         restored = Built(old.manifest, old.indexes())
     built = next_manifest(current.manifest, current.indexes(), transaction, said, version=version, restored=restored)
-    built = replace(built, manifest=repaired(current.store, current.manifest, built.manifest))
+    built = replace(built, manifest=repaired(current.store, current.manifest, built.manifest, transaction.operation))
     current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
     return built
 
@@ -287,6 +287,8 @@ def create_table(
         timestamp=time.time_ns(), transaction_file=name, stable_row_ids=stable_row_ids, data_version=data_version
     )
     built = first_manifest(transaction, settings)
+    nothing = replace(built.manifest, version=0, max_fragment_id=None)
+    built = replace(built, manifest=repaired(store, nothing, built.manifest, transaction.operation))
     store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
     with _held(commit_lock, built.manifest.version):
         if publish(store, built, transaction, scheme=scheme):

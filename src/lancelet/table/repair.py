@@ -7,47 +7,56 @@ from dataclasses import replace
 from lancelet.file.opening import open_any
 from lancelet.format.fragments import Fragment
 from lancelet.format.manifest import Manifest
+from lancelet.format.operations import Merge, Operation
 from lancelet.rows.deletion_files import read_deletions
 from lancelet.storage.paths import join_uri
 from lancelet.storage.store import Store
+from lancelet.table.clashes import touched_fragments
 from lancelet.table.paths import Places
 
-__all__ = ["needs_repair", "repaired"]
+__all__ = ["repaired"]
 
 
-def needs_repair(before: Manifest, manifest: Manifest) -> bool:
-    """Whether rows must be counted anew: some count is missing, or was made by writers that counted wrong.
+def repaired(store: Store, before: Manifest, manifest: Manifest, operation: Operation) -> Manifest:
+    """The manifest that follows ``before``, with every fragment's counts, and the sizes of files that came in.
 
-    Writers that did not name themselves wrote wrong counts.
+    Reads the files of fragments that lack counts, and asks for sizes that a transaction did not tell. Writers that did
+    not name themselves wrote wrong counts.
     """
-    return bool(manifest.fragments.without_counts()) or (before.version > 0 and before.writer_version is None)
-
-
-def repaired(store: Store, before: Manifest, manifest: Manifest) -> Manifest:
-    """The manifest with every fragment's counts; reads the files of those that lack them."""
-    if not needs_repair(before, manifest):
-        return manifest
+    fragments = manifest.fragments
+    # With nothing before there are no old writers either.
+    doubtful = before.version > 0 and before.writer_version is None
+    uncounted = set(range(len(fragments))) if doubtful else set(fragments.without_counts())
     places = Places(store, manifest)
-    doubtful = before.writer_version is None
-    places_of = range(len(manifest.fragments)) if doubtful else manifest.fragments.without_counts()
     changes: dict[int, Fragment | None] = {}
-    for place in places_of:
-        item = _counted(places, manifest.fragments[place], doubtful=doubtful)
-        changes[item.id] = item if item.num_rows else None
-    return replace(manifest, fragments=manifest.fragments.changed(changes))
+    for place in sorted(uncounted | _came_in(before, manifest, operation)):
+        item = fragments[place]
+        if place in uncounted:
+            item = _counted(places, item, doubtful=doubtful)
+        elif all(file.file_size is not None for file in item.files):
+            continue
+        sized = _sized(places, item)
+        changes[item.id] = None if place in uncounted and not sized.num_rows else sized
+    return replace(manifest, fragments=fragments.changed(changes)) if changes else manifest
+
+
+def _came_in(before: Manifest, manifest: Manifest, operation: Operation) -> set[int]:
+    """Places of the fragments that a transaction described."""
+    ids = manifest.fragments.ids()
+    if isinstance(operation, Merge):
+        return set(range(len(ids)))
+    known = -1 if before.max_fragment_id is None else before.max_fragment_id
+    touched = touched_fragments(operation)
+    return {place for place, number in enumerate(ids.tolist()) if number > known or number in touched}
 
 
 def _counted(places: Places, fragment: Fragment, *, doubtful: bool) -> Fragment:
     """A fragment with its rows and deleted rows counted from its files."""
-    files = list(fragment.files)
+    files = fragment.files
     rows = fragment.physical_rows
     if (rows is None or doubtful) and files:
         store, path = places.data_file(files[0])
         rows = open_any(store, path, size=files[0].file_size).num_rows
-    for number, file in enumerate(files):
-        if file.file_size is None:
-            store, path = places.data_file(file)
-            files[number] = replace(file, file_size=store.size(path))
     deletion = fragment.deletion_file
     if deletion is not None and (deletion.num_deleted_rows is None or doubtful):
         store, path = places.deletion_file(fragment.id, deletion)
@@ -59,4 +68,15 @@ def _counted(places: Places, fragment: Fragment, *, doubtful: bool) -> Fragment:
             fragment=fragment.id,
         )
         deletion = replace(deletion, num_deleted_rows=len(found))
-    return replace(fragment, files=tuple(files), physical_rows=rows, deletion_file=deletion)
+    return replace(fragment, physical_rows=rows, deletion_file=deletion)
+
+
+def _sized(places: Places, fragment: Fragment) -> Fragment:
+    """A fragment whose files all have their sizes."""
+    files = []
+    for file in fragment.files:
+        if file.file_size is None:
+            store, path = places.data_file(file)
+            file = replace(file, file_size=store.size(path))
+        files.append(file)
+    return replace(fragment, files=tuple(files))
