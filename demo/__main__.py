@@ -1,4 +1,4 @@
-"""The demo: a corpus is packed by Spark tasks, committed once, read back, verified and searched."""
+"""The demo: Spark tasks write a corpus as Lance data files, one atomic put publishes them, tasks verify and search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from demo import corpus, job
 from lancelet import kernels
-from lancelet.kernels import bitpack, fsst, fsst_encode
 from lancelet.spark.java import use_java
 from lancelet.spark.python import use_python
 from lancelet.storage import open_store
@@ -48,20 +47,17 @@ def main() -> None:
     os.environ["PYTHONWARNINGS"] = "ignore::FutureWarning"
     warnings.simplefilter("ignore", FutureWarning)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    say("", "lancelet has no tables yet; this shows what they will stand on: kernels, stores, and jobs on Spark.")
+    say("", "lancelet has no tables on Spark yet; this shows what they stand on: Lance data files, stores, Spark jobs.")
     say("java", f"version {java.version}, from {java.source}{', through a wrapper' if java.wrapped else ''}")
     say("kernels", f"{kernels.active} ({kernels.why})")
-    twins = [module.__name__ for module in (bitpack, fsst, fsst_encode) if ".reference." in module.__name__]
-    if twins and kernels.active != "reference":
-        say("", f"not compiled, so slow here: {', '.join(twins)}; make clean and make again")
     spark = session()
     say("spark", f"version {spark.version} on {spark.sparkContext.master}, up in {time.perf_counter() - began:.0f} s")
     try:
         story(spark)
     finally:
         spark.stop()
-    say("done", f"in {time.perf_counter() - began:.0f} s; the objects are in {FOLDER.relative_to(ROOT)}")
-    say("next", "make bench ONLY=kernels    how fast the kernels are against their twins and memcpy")
+    say("done", f"in {time.perf_counter() - began:.0f} s; the files are in {FOLDER.relative_to(ROOT)}")
+    say("next", "make bench ONLY=files    scans, takes and writes beside pylance and Parquet")
     say("", "LANCELET_KERNELS=reference make demo    the same with the NumPy twins")
     say("", "docs/architecture.md    what is being built on this")
 
@@ -84,37 +80,32 @@ def session() -> SparkSession:
 def story(spark: SparkSession) -> None:
     """Ingest, commit, verify, search."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    store = open_store(FOLDER)
+    store, place = open_store(FOLDER), str(FOLDER)
 
     started = time.perf_counter()
     tasks = corpus.plan(TASKS, SOURCE_BYTES)
     files = sum(len(task.sources) for task in tasks)
     say("plan", f"{len(tasks)} tasks: {files:,} source files, {megabytes(sum(task.bytes for task in tasks))}")
-    written = job.distribute(spark, tasks, partial(job.ingest, store))
-    text = sum(column.text_bytes for item in written for column in item.columns.values())
-    stored = sum(column.length for item in written for column in item.columns.values())
-    kernel_seconds = sum(item.kernel_seconds for item in written)
-    rows = sum(item.rows for item in written)
-    say("run", f"{rows:,} documents read and packed by Spark tasks in {time.perf_counter() - started:.1f} s")
-    say(
-        "",
-        f"{megabytes(text)} of text became {megabytes(stored)} ({text / stored:.1f} times smaller), string by string",
-    )
-    say("", f"the kernels took {kernel_seconds:.2f} s of that: {megabytes(text / kernel_seconds)} per second and core")
+    written = job.distribute(spark, tasks, partial(job.ingest, place))
+    text, stored = sum(item.text_bytes for item in written), sum(item.size for item in written)
+    seconds, rows = sum(item.write_seconds for item in written), sum(item.rows for item in written)
+    say("run", f"{rows:,} documents read and written by Spark tasks in {time.perf_counter() - started:.1f} s")
+    say("", f"{megabytes(text)} of Arrow became {megabytes(stored)} of Lance files ({text / stored:.1f} times smaller)")
+    say("", f"writing took {seconds:.2f} s of that: {megabytes(text / seconds)} per second and core")
 
     won, told = job.commit(store, written, RACERS)
     say("commit", f"{RACERS} committers raced for version 1: {won} won, {told} learned that it exists")
 
     started = time.perf_counter()
     snapshot = job.snapshot(store)
-    correct = sum(job.distribute(spark, snapshot, partial(job.verify, store)))
-    say("verify", f"{correct} of {len(snapshot)} objects read back equal in {time.perf_counter() - started:.1f} s")
+    correct = sum(job.distribute(spark, snapshot, partial(job.verify, place)))
+    say("verify", f"{correct} of {len(snapshot)} files read back equal in {time.perf_counter() - started:.1f} s")
     if correct != len(snapshot) or won != 1:
         raise SystemExit("the demo found a fault: please report it")
 
     for word in WORDS:
         started = time.perf_counter()
-        found = job.distribute(spark, snapshot, partial(job.search, store, word))
+        found = job.distribute(spark, snapshot, partial(job.search, place, word))
         hits = sum((Counter(item.packages) for item in found), Counter[str]())
         top = ", ".join(f"{package} {count}" for package, count in hits.most_common(4))
         say(

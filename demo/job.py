@@ -17,24 +17,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from demo import columns, corpus
+from demo import corpus
 from lancelet.errors import AlreadyExists
+from lancelet.file import LanceFileReader, LanceFileSession
 from lancelet.storage.store import Store
 
-NAMES = ("package", "name", "text")
+SCHEMA = pa.schema([("package", pa.string()), ("name", pa.string()), ("text", pa.large_string())])
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One object that a task wrote: the driver's manifest names it, or nobody does."""
+    """One data file that a task wrote: the driver's manifest names it, or nobody does."""
 
     path: str
     rows: int
-    columns: dict[str, columns.Column]
+    size: int
+    text_bytes: int
+    #: A fingerprint of the rows.
     digest: str
-    kernel_seconds: float
+    write_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +69,23 @@ def _worker(
             yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]})
 
 
-def ingest(store: Store, task: corpus.Task) -> Written:
-    """Read the task's documents and write them, packed, as one new object that nothing refers to yet."""
-    rows = list(corpus.documents(task))
-    strings = {name: pa.array([row[at] for row in rows], pa.large_string()) for at, name in enumerate(NAMES)}
-    began, packed, bodies, position = time.perf_counter(), {}, [], 0
-    for name, values in strings.items():
-        packed[name], body = columns.pack(values, position)
-        bodies.append(body)
-        position += len(body)
+def ingest(place: str, task: corpus.Task) -> Written:
+    """Read the task's documents and write them as one new data file that nothing refers to yet."""
+    packages, names, texts = zip(*corpus.documents(task), strict=True)
+    table = pa.table([packages, names, texts], schema=SCHEMA)
+    path = f"data/{uuid.uuid4().hex}.lance"
+    began = time.perf_counter()
+    with LanceFileSession(place).open_writer(path, schema=SCHEMA) as writer:
+        writer.write_batch(table)
     seconds = time.perf_counter() - began
-    path = f"data/{uuid.uuid4().hex}.packed"
-    with store.writer(path) as writer:
-        for body in bodies:
-            writer.write(body)
-    return Written(path, len(rows), packed, digest(strings), seconds)
+    return Written(path, table.num_rows, writer.size_bytes or 0, table.nbytes, digest(table), seconds)
 
 
-def digest(strings: dict[str, pa.LargeStringArray]) -> str:
-    """A fingerprint of the values, whatever their buffers look like."""
+def digest(table: pa.Table) -> str:
+    """A fingerprint of the rows, whatever their buffers look like."""
     state = hashlib.sha256()
-    for values in strings.values():
-        for text in values.to_pylist():
+    for column in table.columns:
+        for text in column.to_pylist():
             state.update(text.encode() + b"\0")
     return state.hexdigest()
 
@@ -111,32 +109,27 @@ def commit(store: Store, written: list[Written], racers: int) -> tuple[int, int]
 def snapshot(store: Store) -> list[Written]:
     """What version 1 consists of, read back from its manifest."""
     manifest = json.loads(bytes(store.read_all("_manifests/1.json")))
-    return [
-        Written(**{**item, "columns": {name: columns.Column(**facts) for name, facts in item["columns"].items()}})
-        for item in manifest["objects"]
-    ]
+    return [Written(**item) for item in manifest["objects"]]
 
 
-def load(store: Store, item: Written, names: Iterable[str]) -> dict[str, pa.LargeStringArray]:
-    """Some columns of an object: only their bytes are read."""
-    chosen = {name: item.columns[name] for name in names}
-    bodies = store.read(item.path, [(column.start, column.length) for column in chosen.values()])
-    return {name: columns.unpack(column, body) for (name, column), body in zip(chosen.items(), bodies, strict=True)}
+def load(place: str, item: Written, names: Iterable[str]) -> tuple[pa.Table, LanceFileReader]:
+    """Some columns of a file: only their bytes are read."""
+    reader = LanceFileSession(place).open_reader(item.path, columns=[*names])
+    return reader.read_all().to_table(), reader
 
 
-def verify(store: Store, item: Written) -> bool:
-    """Whether an object reads back as exactly what was written."""
-    return digest(load(store, item, NAMES)) == item.digest
+def verify(place: str, item: Written) -> bool:
+    """Whether a file reads back as exactly what was written."""
+    table, _ = load(place, item, SCHEMA.names)
+    return digest(table) == item.digest
 
 
-def search(store: Store, word: str, item: Written) -> Found:
+def search(place: str, word: str, item: Written) -> Found:
     """How many documents of each package hold a word; the column of names is never read."""
     began = time.perf_counter()
-    read = load(store, item, ("package", "text"))
+    read, reader = load(place, item, ("package", "text"))
     seconds = time.perf_counter() - began
     hits = read["package"].filter(pc.match_substring(read["text"], word, ignore_case=True))
     counts = {pair["values"]: pair["counts"] for pair in hits.value_counts().to_pylist()}
-    taken = [item.columns[name] for name in read]
-    return Found(
-        counts, item.rows, sum(column.length for column in taken), sum(column.text_bytes for column in taken), seconds
-    )
+    package, _, text = reader.file_statistics().columns
+    return Found(counts, item.rows, package.size_bytes + text.size_bytes, read.nbytes, seconds)
