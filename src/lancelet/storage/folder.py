@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from lancelet.errors import Unsupported
 from lancelet.storage.delegating import Delegating
 from lancelet.storage.paths import check_path, join_uri
-from lancelet.storage.store import Data, Entry, Range, Store, Writer
+from lancelet.storage.store import Data, Entry, Mappable, Range, Store, Writer
 
-__all__ = ["Folder"]
+__all__ = ["Folder", "folder_of"]
 
 
 class Folder(Delegating):
@@ -80,3 +81,18 @@ class Folder(Delegating):
     def _below(self, path: str) -> str:
         # Checked here: joined to the folder, a path that climbs out of it would look like one that does not.
         return f"{self.folder}/{check_path(self.uri, path)}"
+
+
+class _MappedFolder(Folder):
+    """A folder of a store that shows objects without reading them."""
+
+    def view(self, path: str) -> memoryview:
+        """As the inner store."""
+        if not isinstance(self.inner, Mappable):
+            raise Unsupported("the store does not map its objects", uri=self.uri)
+        return self.inner.view(self._below(path))
+
+
+def folder_of(store: Store, folder: str) -> Folder:
+    """A folder of a store, which maps its objects if the store does."""
+    return _MappedFolder(store, folder) if isinstance(store, Mappable) else Folder(store, folder)

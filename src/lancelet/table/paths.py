@@ -11,7 +11,7 @@ from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import Manifest
 from lancelet.format.names import DATA, branch_folder, deletion_path, index_folder
 from lancelet.storage import open_store
-from lancelet.storage.folder import Folder
+from lancelet.storage.folder import Folder, folder_of
 from lancelet.storage.paths import LOCAL_SCHEMES, local_path, split_uri
 from lancelet.storage.store import Store
 from lancelet.table.snapshot import Snapshot
@@ -82,8 +82,8 @@ def store_at(uri: str, near: Store, *, opener: Opener = open_store) -> Store:
 
     >>> from lancelet.storage.memory import MemoryStore
     >>> near = MemoryStore("memory://a")
-    >>> store_at("memory://a/tree/b", near), store_at("memory://a/", near) is near
-    (Folder(MemoryStore('memory://a'), 'tree/b'), True)
+    >>> store_at("memory://a/tree/b", near).uri, store_at("memory://a/", near) is near
+    ('memory://a/tree/b', True)
     """
     wanted = same_place(uri)
     known = near
@@ -92,7 +92,7 @@ def store_at(uri: str, near: Store, *, opener: Opener = open_store) -> Store:
         if wanted == place:
             return known
         if wanted.startswith(f"{place}/"):
-            return Folder(known, wanted[len(place) + 1 :])
+            return folder_of(known, wanted[len(place) + 1 :])
         if not isinstance(known, Folder):
             return opener(uri)
         known = known.inner
@@ -118,7 +118,7 @@ def main_store(store: Store, branch: str | None, *, opener: Opener = open_store)
     if isinstance(store, Folder) and store.folder == folder:
         return store.inner
     if isinstance(store, Folder) and store.folder.endswith(f"/{folder}"):
-        return Folder(store.inner, store.folder.removesuffix(f"/{folder}"))
+        return folder_of(store.inner, store.folder.removesuffix(f"/{folder}"))
     place = store.uri.rstrip("/")
     if not place.endswith(f"/{folder}"):
         raise InvalidInput(f"branch {branch!r} is not at {folder!r} of its table", uri=store.uri)
@@ -132,4 +132,4 @@ def branch_store(main: Store, branch: str | None) -> Store:
     >>> branch_store(MemoryStore("memory://a"), "x/y").uri
     'memory://a/tree/x/y'
     """
-    return main if branch is None else Folder(main, branch_folder(branch))
+    return main if branch is None else folder_of(main, branch_folder(branch))
