@@ -28,13 +28,11 @@ class DeletionVector:
 
     def __init__(self, rows: npt.ArrayLike = ()) -> None:
         """From physical offsets in any order, repeated or not."""
-        values = as_uint64s(rows, "deleted rows").ravel()
-        if values.size and int(values.max()) > LARGEST:
-            raise InvalidInput(f"deleted row {int(values.max())} does not fit 32 bits")
+        values = _as_uint32s(rows)
         if values.size > 1 and not bool(np.all(values[1:] > values[:-1])):
             values = np.unique(values)
         #: Physical offsets, ascending and distinct; read-only.
-        self.rows: UInt32s = values.astype(np.uint32)
+        self.rows: UInt32s = values
         self.rows.flags.writeable = False
         self._before: npt.NDArray[np.int64] | None = None
 
@@ -156,6 +154,16 @@ class DeletionVector:
         """
         asked = as_uint64s(physical, "offsets").astype(np.int64)
         return asked - np.searchsorted(self.rows, asked)
+
+
+def _as_uint32s(rows: npt.ArrayLike) -> UInt32s:
+    """The row numbers in an array of their own."""
+    if isinstance(rows, np.ndarray) and rows.dtype == np.uint32:
+        return rows.flatten()
+    values = as_uint64s(rows, "deleted rows").ravel()
+    if values.size and int(values.max()) > LARGEST:
+        raise InvalidInput(f"deleted row {int(values.max())} does not fit 32 bits")
+    return values.astype(np.uint32)
 
 
 #: The vector of a fragment without deleted rows.

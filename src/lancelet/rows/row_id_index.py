@@ -29,7 +29,7 @@ _PLACES_PER_ID = 2
 _NO_RUNS = (np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Runs:
     """Runs by first id: ``lengths`` ids from ``firsts`` on lie at ``addresses`` and the addresses behind it."""
 
@@ -50,7 +50,7 @@ class _Runs:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Table:
     """The address of every id from ``first`` on, NO_ADDRESS where there is no such row."""
 
@@ -66,7 +66,7 @@ class _Table:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sorted:
     """Ids in order, and the address of each."""
 
@@ -81,7 +81,7 @@ class _Sorted:
         return np.where(self.ids[places] == ids, self.addresses[places], NO_ADDRESS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RowIdIndex:
     """From stable row ids to row addresses.
 

@@ -156,8 +156,9 @@ class RowSet:
 
     def to_values(self) -> UInt64s:
         """The addresses or ids, ascending; InvalidInput where a fragment is in it with every row."""
-        parts = [join(fragment, self.offsets(fragment)) for fragment in self.fragments]
-        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+        parts = [self.offsets(fragment) for fragment in self.fragments]
+        fragments = np.repeat(as_uint64s(list(self.fragments), "fragment ids"), [len(part) for part in parts])
+        return join(fragments, np.concatenate(parts)) if parts else fragments
 
 
 #: The empty set.
