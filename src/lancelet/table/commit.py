@@ -14,10 +14,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 
 from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound, Storage, Unsupported
+from lancelet.errors import Conflict as ConflictError
 from lancelet.events import emit
 from lancelet.format import operations as op
 from lancelet.format.flags import check_writable
@@ -47,7 +48,7 @@ from lancelet.table.snapshot import Snapshot, find_latest, find_manifests, open_
 
 __all__ = ["CommitLock", "commit", "create_table", "publish"]
 
-#: Given the version about to be written, holds off other writers that know of it.
+#: Given the version about to be written, returns what holds off other writers that use the same lock.
 CommitLock = Callable[[int], AbstractContextManager[object]]
 
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.002, 5.0
@@ -118,9 +119,7 @@ def commit(
         if rebased.clash is not None:
             return _conflict(current, retryable=rebased.clash.retryable, reason=rebased.clash.reason)
         built = _build(current, rebased.transaction, settings)
-        with _held(commit_lock, built.manifest.version):
-            done = publish(snapshot.store, built, rebased.transaction, scheme=current.scheme)
-        if done:
+        if _publish(snapshot.store, built, rebased.transaction, scheme=current.scheme, lock=commit_lock):
             return Committed(built.manifest, rebased.transaction, attempts.made)
         emit("commit.lost", uri=snapshot.uri, version=built.manifest.version, attempt=attempts.made)
         if not attempts.again():
@@ -131,8 +130,18 @@ def commit(
     return _conflict(winner, retryable=True, reason=f"{attempts.made} attempts were all overtaken")
 
 
-def _held(lock: CommitLock | None, version: int) -> AbstractContextManager[object]:
-    return nullcontext() if lock is None else lock(version)
+def _publish(
+    store: Store, built: Built, transaction: Transaction, *, scheme: NamingScheme, lock: CommitLock | None
+) -> bool:
+    if lock is None:
+        return publish(store, built, transaction, scheme=scheme)
+    version, done = built.manifest.version, False
+    # A lock says by a Conflict that somebody else has the version, and is told by one if that is so.
+    with suppress(ConflictError), lock(version):
+        done = publish(store, built, transaction, scheme=scheme)
+        if not done:
+            raise ConflictError("another writer published the version first", version=version, retryable=True)
+    return done
 
 
 def _read_fragments(snapshot: Snapshot, operation: op.Operation) -> dict[int, Fragment]:
@@ -290,7 +299,6 @@ def create_table(
     nothing = replace(built.manifest, version=0, max_fragment_id=None)
     built = replace(built, manifest=repaired(store, nothing, built.manifest, transaction.operation))
     store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
-    with _held(commit_lock, built.manifest.version):
-        if publish(store, built, transaction, scheme=scheme):
-            return Committed(built.manifest, transaction)
+    if _publish(store, built, transaction, scheme=scheme, lock=commit_lock):
+        return Committed(built.manifest, transaction)
     return _conflict(open_snapshot(store, version=1), retryable=False, reason="another made the table")

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lancelet.errors import Conflict as ConflictError
 from lancelet.errors import InvalidInput, LanceletError, Storage
 from lancelet.format import operations as op
 from lancelet.format.fragments import Fragment
@@ -158,6 +159,20 @@ def test_the_lock_is_held_for_the_version_while_it_is_written(store: MemoryStore
 
     commit(make_table(store), Transaction(1, append()), commit_lock=lock)
     assert held == [(2, True)]
+
+
+def test_a_lock_that_somebody_else_holds_costs_an_attempt(store: MemoryStore) -> None:
+    asked: list[int] = []
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        asked.append(version)
+        if len(asked) == 1:
+            raise ConflictError("held")
+        yield
+
+    outcome = committed(commit(make_table(store), Transaction(1, append()), commit_lock=lock))
+    assert (asked, outcome.version, outcome.attempts) == ([2, 2], 2, 2)
 
 
 class Overtaken(MemoryStore):
