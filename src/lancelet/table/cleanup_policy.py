@@ -81,7 +81,7 @@ class CleanupPolicy:
 
     def is_old(self, version: int, made: datetime, *, now: datetime, oldest_retained: int | None) -> bool:
         """Whether a version meets every condition."""
-        young = self.older_than is not None and made >= now - self.older_than
+        young = self.older_than is not None and now - made <= self.older_than
         recent = oldest_retained is not None and version >= oldest_retained
         spared = self.versions is not None and version not in self.versions
         return not (young or recent or spared)
