@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from lancelet.encodings.values import Bytes, Fixed, Packed, Variable
 from lancelet.errors import Corrupt, InvalidInput, OverBudget, Unsupported
 from lancelet.format.blobs import BLOB_KEY
 from lancelet.format.columns import Range
-from lancelet.format.layouts import BlobLayout, Layer, MiniBlockLayout
+from lancelet.format.layouts import BlobLayout, Layer, MiniBlockLayout, PageLayout
 
 __all__ = ["BlobIndex", "PendingBlobs", "data_ranges", "encode", "is_blob", "load_index", "read_rows"]
 
@@ -201,4 +202,4 @@ def encode_descriptions(page: LeafPage, positions: Ints) -> EncodedPage:
         values=values,
     )
     encoded = mini_block_write.assemble(inner, mini_block_values.encode(values, Knobs()))
-    return EncodedPage(BlobLayout(encoded.layout, page.layers), encoded.buffers, page.num_rows)
+    return EncodedPage(BlobLayout(cast(PageLayout, encoded.layout), page.layers), encoded.buffers, page.num_rows)
