@@ -11,7 +11,14 @@ from importlib.metadata import version as installed_version
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.format import operations as op
 from lancelet.format.fields import Field, Schema
-from lancelet.format.flags import STABLE_ROW_IDS, flags_for
+from lancelet.format.flags import (
+    DELETION_FILES,
+    MIXED_VERSIONS,
+    OVERLAY_FILES,
+    SPILLED_LINEAGE,
+    STABLE_ROW_IDS,
+    flags_for,
+)
 from lancelet.format.fragment_list import Fragments
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import BasePath, DataStorageFormat, Manifest, WriterVersion
@@ -21,6 +28,12 @@ from lancelet.table import changes
 from lancelet.table.work import Work, begin
 
 __all__ = ["Built", "Settings", "first_manifest", "next_manifest"]
+
+
+#: Flags that tell of what is in fragments.
+_OF_FRAGMENTS = sum(
+    flag.value for flag in (DELETION_FILES, STABLE_ROW_IDS, OVERLAY_FILES, MIXED_VERSIONS, SPILLED_LINEAGE)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +137,9 @@ def _applied(work: Work, operation: op.Operation, settings: Settings) -> Work:
 
 def _finish(current: Manifest, work: Work, transaction: Transaction, settings: Settings) -> Built:
     operation = transaction.operation
-    fragments = _in_order(work.fragments)
+    # Most commits leave fragments as they are, or put some behind them: then only those are looked at.
+    added = _added(current, work, operation)
+    fragments = work.fragments if added is not None else _in_order(work.fragments)
     manifest = replace(
         current,
         schema=work.schema,
@@ -133,7 +148,7 @@ def _finish(current: Manifest, work: Work, transaction: Transaction, settings: S
         timestamp=settings.timestamp,
         writer_version=_writer(),
         data_format=_data_format(current, fragments, operation, settings),
-        max_fragment_id=_highest_fragment_id(current, work, operation),
+        max_fragment_id=_highest_fragment_id(current, work, operation, scan=added is None),
         next_row_id=current.next_row_id if work.next_row_id is None else work.next_row_id,
         config=_config(current.config, operation),
         table_metadata=_table_metadata(current.table_metadata, operation),
@@ -145,18 +160,37 @@ def _finish(current: Manifest, work: Work, transaction: Transaction, settings: S
         tag=transaction.tag,
         max_allocated_field_id=_highest_field_id(current, work.schema),
     )
-    return _flagged(manifest, work.indexes, stable_row_ids=work.next_row_id is not None, settings=settings)
+    stable = work.next_row_id is not None
+    return _flagged(manifest, work.indexes, stable_row_ids=stable, settings=settings, added=added)
+
+
+def _added(current: Manifest, work: Work, operation: op.Operation) -> Fragments | None:
+    """What is new, where fragments were only added, or one of the old beside it: None where all must be looked at."""
+    if work.fragments is not current.fragments and not isinstance(operation, op.Append):
+        return None
+    if current.writer_version is None or not len(current.fragments):
+        return None
+    # Unless versions are mixed, one old fragment shows which all have.
+    return work.fragments[len(current.fragments) - 1 :]
 
 
 def _flagged(
-    manifest: Manifest, indexes: tuple[IndexMetadata, ...], *, stable_row_ids: bool, settings: Settings
+    manifest: Manifest,
+    indexes: tuple[IndexMetadata, ...],
+    *,
+    stable_row_ids: bool,
+    settings: Settings,
+    added: Fragments | None = None,
 ) -> Built:
     reader, writer = flags_for(
-        manifest,
+        manifest if added is None else replace(manifest, fragments=added),
         indexes=indexes,
         stable_row_ids=stable_row_ids,
         transaction_file=bool(settings.transaction_file),
     )
+    if added is not None:
+        kept = manifest.reader_flags & _OF_FRAGMENTS
+        reader, writer = reader | kept, writer | kept
     return Built(replace(manifest, reader_flags=reader, writer_flags=writer), indexes)
 
 
@@ -192,9 +226,9 @@ def _in_order(fragments: Fragments) -> Fragments:
     return Fragments(fragments[place] for place in order.tolist())
 
 
-def _highest_fragment_id(current: Manifest, work: Work, operation: op.Operation) -> int | None:
+def _highest_fragment_id(current: Manifest, work: Work, operation: op.Operation, *, scan: bool) -> int | None:
     highest = _largest(current.max_fragment_id, work.next_fragment_id - 1 if work.next_fragment_id else None)
-    if len(work.fragments):
+    if scan and len(work.fragments):
         highest = _largest(highest, int(work.fragments.ids().max()))
     if isinstance(operation, op.ReserveFragments):
         return (highest or 0) + operation.num_fragments
@@ -211,6 +245,9 @@ def _data_format(
     current: Manifest, fragments: Fragments, operation: op.Operation, settings: Settings
 ) -> DataStorageFormat:
     stated = current.data_format
+    legacy = stated is None or stated.version in ("0.1", "legacy")
+    if stated is not None and not legacy and not isinstance(operation, op.Overwrite):
+        return stated
     found = {FileVersion.from_numbers(*numbers) for numbers in fragments.versions()}
     if isinstance(operation, op.Overwrite):
         if settings.data_version is not None:
@@ -219,7 +256,7 @@ def _data_format(
             return DataStorageFormat(version=max(found).label)
         return stated or DataStorageFormat()
     # Writers before there was this field, and one release after, left 0.1 standing over newer files.
-    if stated is None or (stated.version in ("0.1", "legacy") and found and max(found) > FileVersion.V0_1):
+    if stated is None or (found and max(found) > FileVersion.V0_1):
         return DataStorageFormat(version=(max(found) if found else FileVersion.V0_1).label)
     return stated
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lancelet.file.opening import open_any
 from lancelet.format.fragments import Fragment
 from lancelet.format.manifest import Manifest
-from lancelet.format.operations import Merge, Operation
+from lancelet.format.operations import Append, Merge, Operation
 from lancelet.rows.deletion_files import read_deletions
 from lancelet.storage.paths import join_uri
 from lancelet.storage.store import Store
@@ -26,10 +26,18 @@ def repaired(store: Store, before: Manifest, manifest: Manifest, operation: Oper
     fragments = manifest.fragments
     # With nothing before there are no old writers either.
     doubtful = before.version > 0 and before.writer_version is None
-    uncounted = set(range(len(fragments))) if doubtful else set(fragments.without_counts())
+    came_in = _came_in(before, manifest, operation)
+    if doubtful:
+        uncounted = set(range(len(fragments)))
+    elif _counts(before):
+        uncounted = {place for place in came_in if _lacks_counts(fragments[place])}
+    else:
+        uncounted = set(fragments.without_counts())
+    if not uncounted and not came_in:
+        return manifest
     places = Places(store, manifest)
     changes: dict[int, Fragment | None] = {}
-    for place in sorted(uncounted | _came_in(before, manifest, operation)):
+    for place in sorted(uncounted | came_in):
         item = fragments[place]
         if place in uncounted:
             item = _counted(places, item, doubtful=doubtful)
@@ -40,8 +48,23 @@ def repaired(store: Store, before: Manifest, manifest: Manifest, operation: Oper
     return replace(manifest, fragments=fragments.changed(changes)) if changes else manifest
 
 
+def _counts(before: Manifest) -> bool:
+    """Whether a manifest's writer filled in every count, as all do since 1.0, and ours."""
+    writer = before.writer_version
+    return writer is not None and (writer.library == "lancelet" or not writer.version.startswith("0."))
+
+
+def _lacks_counts(fragment: Fragment) -> bool:
+    deletion = fragment.deletion_file
+    return not fragment.physical_rows or (deletion is not None and not deletion.num_deleted_rows)
+
+
 def _came_in(before: Manifest, manifest: Manifest, operation: Operation) -> set[int]:
     """Places of the fragments that a transaction described."""
+    if manifest.fragments is before.fragments:
+        return set()
+    if isinstance(operation, Append):
+        return set(range(len(before.fragments), len(manifest.fragments)))
     ids = manifest.fragments.ids()
     if isinstance(operation, Merge):
         return set(range(len(ids)))
