@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from lancelet.table.commit import commit, create_table
 from lancelet.table.outcome import Committed, committed
 from lancelet.table.snapshot import open_snapshot
 from lancelet.testing.faults import Fault, FaultyStore, Killed, Kind
+from lancelet.testing.servers import ServedStore
 from lancelet.testing.tables import write_fragment, write_table, written_deletion
 
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
@@ -241,3 +243,34 @@ def test_writers_of_both_implementations_racing_in_processes_lose_nothing(tmp_pa
     stored = lance.dataset(tmp_path).to_table()["key"].to_pylist()
     assert sorted(stored) == [0, *sorted(acknowledged)]
     assert open_snapshot(open_store(tmp_path)).version == 25
+
+
+def test_writers_of_both_implementations_racing_on_s3_lose_nothing(s3_server: ServedStore) -> None:
+    uri, options = s3_server.place(), s3_server.storage_options
+    write_table(open_store(uri, storage_options=options), rows(0, 1))
+    acknowledged: list[int] = []
+
+    def ours(first: int) -> None:
+        store = open_store(uri, storage_options=options)
+        for number in range(first, first + 4):
+            snapshot = open_snapshot(store)
+            operation = op.Append((write_fragment(store, rows(number, 1)),))
+            if isinstance(commit(snapshot, Transaction(snapshot.version, operation)), Committed):
+                acknowledged.append(number)
+
+    def theirs(first: int) -> None:
+        for number in range(first, first + 4):
+            lance.write_dataset(rows(number, 1), uri, mode="append", storage_options=options)
+            acknowledged.append(number)
+
+    threads = [
+        threading.Thread(target=work, args=(100 * place,)) for place, work in enumerate([ours, theirs] * 2, start=1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(acknowledged) == 16
+    stored = lance.dataset(uri, storage_options=options).to_table()["key"].to_pylist()
+    assert sorted(stored) == [0, *sorted(acknowledged)]
+    assert open_snapshot(open_store(uri, storage_options=options)).version == 17
