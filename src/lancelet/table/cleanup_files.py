@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -46,6 +46,7 @@ class OldFile:
 class References:
     """Which of a table's own files some versions name, gathered version by version."""
 
+    #: Below the folder of data files; the others are whole paths.
     data: set[str] = field(default_factory=set)
     deletions: set[str] = field(default_factory=set)
     transactions: set[str] = field(default_factory=set)
@@ -55,10 +56,15 @@ class References:
     def add(self, manifest: Manifest, indexes: tuple[IndexMetadata, ...], uri: str) -> None:
         """Add what a version names; files of other places are not the table's to remove, so they are passed over."""
         own = _own_bases(manifest, uri)
-        for base_id, fragment_data in _data_of(manifest):
-            if base_id in own:
-                folder, is_root = own[base_id]
-                self.data.add(f"{folder}{DATA}/{fragment_data}" if is_root else f"{folder}{fragment_data}")
+        # The message rather than Fragment objects: there may be 100,000 in each of a thousand versions.
+        fragments = manifest.fragments.message().fragments
+        if not manifest.base_paths:
+            self.data.update([file.path for item in fragments for file in item.files])
+        else:
+            files = [file for item in fragments for file in item.files]
+            self.data.update(
+                _below_data(own, file.base_id if file.HasField("base_id") else None, file.path) for file in files
+            )
         for base_id, name in _deletions_of(manifest):
             if base_id in own:
                 self.deletions.add(f"{own[base_id][0]}{DELETIONS}/{name}")
@@ -74,7 +80,8 @@ class References:
         match kind:
             case FileKind.DATA:
                 # Blobs lie in a folder that is named like their data file.
-                return path in self.data or f"{path.rpartition('/')[0]}.lance" in self.data
+                name = path.removeprefix(f"{DATA}/")
+                return name in self.data or f"{name.rpartition('/')[0]}.lance" in self.data
             case FileKind.DELETION:
                 return path in self.deletions
             case FileKind.INDEX:
@@ -129,11 +136,13 @@ def _kind_of(path: str) -> FileKind | None:
     return FileKind.INDEX if folder == INDEXES else None
 
 
-def _data_of(manifest: Manifest) -> Iterator[tuple[int | None, str]]:
-    # The message rather than Fragment objects: there may be 100,000 in each of a thousand versions.
-    for item in manifest.fragments.message().fragments:
-        for file in item.files:
-            yield file.base_id if file.HasField("base_id") else None, file.path
+def _below_data(own: Mapping[int | None, tuple[str, bool]], base_id: int | None, path: str) -> str:
+    """A data file below the table's folder of such files; empty where it lies elsewhere."""
+    if base_id not in own:
+        return ""
+    folder, is_root = own[base_id]
+    whole = f"{folder}{DATA}/{path}" if is_root else f"{folder}{path}"
+    return whole.removeprefix(f"{DATA}/") if whole.startswith(f"{DATA}/") else ""
 
 
 def _deletions_of(manifest: Manifest) -> Iterator[tuple[int | None, str]]:

@@ -59,16 +59,17 @@ class Summary:
         >>> Summary.of(Fragments([Fragment(0, physical_rows=5), Fragment(1, physical_rows=2)])).total_rows
         7
         """
-        # The message rather than Fragment objects, of which there may be 100,000.
-        sizes = (file.file_size_bytes for item in fragments.message().fragments for file in item.files)
-        return Summary(
-            total_fragments=len(fragments),
-            total_data_files=fragments.num_data_files(),
-            total_files_size=sum(sizes),
-            total_deletion_files=len(fragments.with_deletions()),
-            total_data_file_rows=int(fragments.physical_rows().sum()),
-            total_deletion_file_rows=int(fragments.deleted_rows().sum()),
-        )
+        rows = deleted = deletion_files = size = files = 0
+        # The message rather than Fragment objects, and one pass: there may be 100,000 in each of many versions.
+        for item in fragments.message().fragments:
+            rows += item.physical_rows
+            if item.HasField("deletion_file"):
+                deletion_files += 1
+                deleted += item.deletion_file.num_deleted_rows
+            for file in item.files:
+                files += 1
+                size += file.file_size_bytes
+        return Summary(len(fragments), files, size, deletion_files, rows, deleted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,8 +245,8 @@ def test_an_age_without_end_is_the_longest_there_is() -> None:
     assert not policy.is_old(1, NOW, now=NOW, oldest_retained=None)
 
 
-LIVE = References({"data/live.lance"}, {"_deletions/0-1-1.bin"}, {"_transactions/live.txn"}, {"_indices/live"})
-GONE = References({"data/gone.lance"}, {"_deletions/0-1-2.bin"}, {"_transactions/gone.txn"}, {"_indices/gone"})
+LIVE = References({"live.lance"}, {"_deletions/0-1-1.bin"}, {"_transactions/live.txn"}, {"_indices/live"})
+GONE = References({"gone.lance"}, {"_deletions/0-1-2.bin"}, {"_transactions/gone.txn"}, {"_indices/gone"})
 AGED = Limits(NOW - timedelta(days=7), oldest_kept=NOW - timedelta(days=1))
 TRUSTED = Limits(None, oldest_kept=NOW - timedelta(days=1))
 
