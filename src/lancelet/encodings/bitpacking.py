@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lancelet.encodings import memory
 from lancelet.encodings.chunks import Chunks, Ints
 from lancelet.encodings.encoded import EncodedChunks, Pieces, even_counts
 from lancelet.encodings.values import Bytes, Fixed
@@ -32,7 +33,7 @@ BLOCK = 1024
 def decode_inline(bits: int, chunks: Chunks) -> Fixed:
     """All values of the chunks."""
     starts, sizes = chunks.buffer(0)
-    out = np.empty(chunks.total, f"u{bits // 8}")
+    out = memory.empty(chunks.total * (bits // 8)).view(f"u{bits // 8}")
     bitpack.unpack_inline(chunks.data, starts, sizes, np.ascontiguousarray(chunks.counts), out)
     return Fixed(bits, len(out), out.view(np.uint8))
 

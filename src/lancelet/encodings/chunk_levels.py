@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lancelet.encodings import bitpacking
+from lancelet.encodings import bitpacking, memory
 from lancelet.encodings.chunks import Ints, require
 from lancelet.encodings.encoded import Pieces
 from lancelet.encodings.values import Bytes
@@ -23,19 +23,19 @@ def decode(encoding: c.Compression, data: Bytes, starts: Ints, sizes: Ints, coun
     match encoding:
         case c.Flat(16, None):
             require(sizes, counts * 2, "the level buffer")
-            out = np.empty(int(counts.sum()), np.uint16)
+            out = memory.empty(2 * int(counts.sum())).view(np.uint16)
             gather.copy_pieces(data, starts, counts * 2, out.view(np.uint8))
             return out
         case c.InlineBitpacking(16, None):
-            out = np.empty(int(counts.sum()), np.uint16)
+            out = memory.empty(2 * int(counts.sum())).view(np.uint16)
             bitpack.unpack_inline(data, starts, sizes, counts, out)
             return out
         case c.OutOfLineBitpacking(16, c.Flat(width, None)):
-            out = np.empty(int(counts.sum()), np.uint16)
+            out = memory.empty(2 * int(counts.sum())).view(np.uint16)
             packed_levels.unpack(data, starts, sizes, counts, width, out)
             return out
         case c.Rle(c.Flat(16), c.Flat(8)):
-            out = np.empty(int(counts.sum()), np.uint16)
+            out = memory.empty(2 * int(counts.sum())).view(np.uint16)
             level_runs.decode_rle_levels(data, starts, sizes, counts, out)
             return out
     raise Unsupported(f"encoding {type(encoding).__name__} of levels")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lancelet.encodings import memory
 from lancelet.encodings.values import Bytes
 from lancelet.errors import Corrupt
 from lancelet.kernels import gather
@@ -74,7 +75,7 @@ def join_bytes(chunks: Chunks, at: int, width: int) -> Bytes:
     starts, sizes = chunks.buffer(at)
     needed = chunks.counts * width
     require(sizes, needed, "the value buffer")
-    out = np.empty(int(needed.sum()), np.uint8)
+    out = memory.empty(int(needed.sum()))
     gather.copy_pieces(chunks.data, starts, needed, out)
     return out
 

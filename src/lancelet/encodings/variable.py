@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lancelet.encodings import memory
 from lancelet.encodings.chunks import Chunks, Ints
 from lancelet.encodings.encoded import EncodedChunks, Pieces
 from lancelet.encodings.values import Bytes, Variable
@@ -24,7 +25,7 @@ def decode(offset_bits: int, chunks: Chunks) -> Variable:
     counts = np.ascontiguousarray(chunks.counts)
     size = int(kernel.variable_sizes(chunks.data, starts, sizes, counts, offset_bits).sum())
     offsets = np.empty(chunks.total + 1, offset_type(size))
-    data = np.empty(size, np.uint8)
+    data = memory.empty(size)
     kernel.variable_chunks(chunks.data, starts, sizes, counts, offset_bits, offsets, data)
     return Variable(chunks.total, offsets, data)
 
