@@ -29,11 +29,13 @@ def _row_start(row: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _unpack(source: cython.pointer(Word), width: cython.int, target: cython.pointer(Word)) -> cython.void:
-    """One whole block; both sides aligned."""
+    """One whole block; both sides aligned. Rows go in the order of their values, since memory likes to be filled so."""
     probe: Word = 0
     lanes: cython.Py_ssize_t = 128 // cython.sizeof(probe)
     bits: cython.int = 8 * cython.sizeof(probe)
     row: cython.Py_ssize_t
+    group: cython.Py_ssize_t
+    start: cython.Py_ssize_t
     lane: cython.Py_ssize_t
     shift: cython.int
     low: cython.pointer(Word)
@@ -44,11 +46,13 @@ def _unpack(source: cython.pointer(Word), width: cython.int, target: cython.poin
         return
     mask: Word = probe - 1
     mask = mask >> (bits - width)
-    for row in range(bits):
+    for group in range(bits):
+        start = group * lanes
+        row = (start >> 7) | (_row_start((start & 127) >> 4 << 3) >> 4 << 3)
         shift = (row * width) & (bits - 1)
         low = source + (row * width) // bits * lanes
         high = low + lanes
-        to = target + _row_start(row)
+        to = target + start
         if shift + width <= bits:
             for lane in range(lanes):
                 to[lane] = (low[lane] >> shift) & mask
@@ -102,14 +106,12 @@ def _unpack_any(
     probe: Word = 0
     packed: Word[1024]
     values: Word[1024]
-    words: cython.pointer(Word) = cython.cast("Word *", source)
-    if cython.cast(cython.size_t, source) & (cython.sizeof(probe) - 1):
-        memcpy(packed, source, 128 * width)
-        words = packed
+    # A copy makes the block aligned, and is read in order: memory likes that better than rows here and there.
+    memcpy(packed, source, 128 * width)
     if count == 1024:
-        _unpack(words, width, target)
+        _unpack(packed, width, target)
     else:
-        _unpack(words, width, values)
+        _unpack(packed, width, values)
         memcpy(target, values, count * cython.sizeof(probe))
 
 
