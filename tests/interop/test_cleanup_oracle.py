@@ -16,13 +16,16 @@ import pytest
 from lance.dataset import AutoCleanupConfig
 
 from lancelet.errors import InvalidInput
+from lancelet.format import operations as op
 from lancelet.storage import open_store
 from lancelet.table.cleanup import auto_cleanup, plan_cleanup, run_cleanup
 from lancelet.table.cleanup_files import FileKind
 from lancelet.table.cleanup_policy import CleanupPolicy, auto_cleanup_config, auto_cleanup_policy
+from lancelet.table.outcome import committed
 from lancelet.table.paths import branch_store
 from lancelet.table.snapshot import open_snapshot
 from lancelet.table.versions import list_versions
+from lancelet.testing.tables import carry_out, write_fragment
 
 ORPHANS = (
     *("data/orphan.lance", "data/orphan.txt", "data/orphan.blob", "data/sub/o.lance", "data/x/y.blob"),
@@ -250,20 +253,31 @@ def test_config_for_cleanup_after_commits_means_the_same_to_both(tmp_path: Path,
     assert policy.older_than == age
 
 
-def test_versions_go_after_the_commits_that_the_config_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"interval": "3", "retain_versions": "2"}, [2, 3, 4, 2, 3, 4, 2]),
+        ({"interval": "2", "retain_versions": "1"}, [3, 2, 3, 2, 3, 2, 3]),
+        ({"interval": "1", "older_than": "0s"}, [2, 2, 2, 2, 2, 2, 2]),
+        ({"interval": "1", "older_than": "1day"}, [3, 4, 5, 6, 7, 8, 9]),
+        ({"interval": "4", "older_than": "0s", "retain_versions": "3"}, [3, 3, 4, 5, 6, 3, 4]),
+    ],
+)
+def test_versions_go_after_the_commits_that_the_config_names(
+    tmp_path: Path, config: dict[str, str], expected: list[int]
+) -> None:
+    entries: dict[str, str | None] = {f"lance.auto_cleanup.{key}": value for key, value in config.items()}
     for name in ("ours", "theirs"):
-        dataset = lance.write_dataset(rows(1), tmp_path / name)
-        dataset.update_config({"lance.auto_cleanup.interval": "3", "lance.auto_cleanup.retain_versions": "2"})
+        lance.write_dataset(rows(1), tmp_path / name).update_config(entries)
     left = []
     for _ in range(7):
         lance.write_dataset(rows(1), tmp_path / "theirs", mode="append")
-        operation = lance.LanceOperation.Append([lance.fragment.LanceFragment.create(tmp_path / "ours", rows(1))])
-        version = lance.dataset(tmp_path / "ours").version
-        lance.LanceDataset.commit(tmp_path / "ours", operation, read_version=version)
-        auto_cleanup(open_snapshot(open_store(tmp_path / "ours")))
-        versions = [
-            sorted(v["version"] for v in lance.dataset(tmp_path / name).versions()) for name in ("ours", "theirs")
-        ]
-        assert versions[0] == versions[1]
-        left.append(len(versions[0]))
-    assert left == [2, 3, 4, 2, 3, 4, 2]
+        store = open_store(tmp_path / "ours")
+        committed(carry_out(store, op.Append((write_fragment(store, rows(1)),))))
+        auto_cleanup(open_snapshot(store))
+        ours, theirs = (
+            [item["version"] for item in lance.dataset(tmp_path / name).versions()] for name in ("ours", "theirs")
+        )
+        assert ours == theirs
+        left.append(len(ours))
+    assert left == expected

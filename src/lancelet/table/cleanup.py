@@ -17,7 +17,7 @@ from lancelet.storage import open_store
 from lancelet.storage.paths import join_uri
 from lancelet.table.branches import list_branches
 from lancelet.table.cleanup_files import FOLDERS, FileKind, Limits, OldFile, References, judge_file
-from lancelet.table.cleanup_policy import UNVERIFIED_AGE, CleanupPolicy, auto_cleanup_policy
+from lancelet.table.cleanup_policy import UNVERIFIED_AGE, CleanupPolicy, auto_cleanup_policy, auto_cleanup_rate
 from lancelet.table.parallel import in_order
 from lancelet.table.paths import Opener, main_store
 from lancelet.table.snapshot import FoundManifest, Snapshot
@@ -167,7 +167,8 @@ def auto_cleanup(committed: Snapshot, *, now: datetime | None = None, opener: Op
     policy = auto_cleanup_policy(committed.manifest.config, committed.version)
     if policy is None:
         return None
-    return run_cleanup(plan_cleanup(committed, policy, now=now, opener=opener), opener=opener)
+    rate = auto_cleanup_rate(committed.manifest.config)
+    return run_cleanup(plan_cleanup(committed, policy, now=now, opener=opener), rate_limit=rate, opener=opener)
 
 
 def _referred(snapshot: Snapshot, opener: Opener) -> Mapping[int, tuple[str, ...]]:

@@ -15,6 +15,7 @@ __all__ = [
     "CleanupPolicy",
     "auto_cleanup_config",
     "auto_cleanup_policy",
+    "auto_cleanup_rate",
     "format_age",
     "parse_age",
 ]
@@ -90,6 +91,8 @@ class CleanupPolicy:
 def auto_cleanup_policy(config: Mapping[str, str], version: int) -> CleanupPolicy | None:
     """What a table's config asks to be cleaned up after ``version`` was committed; None where nothing.
 
+    The version before stays whatever is asked: those who read it meanwhile are the rule.
+
     >>> config = {"lance.auto_cleanup.interval": "5", "lance.auto_cleanup.older_than": "1m 40s"}
     >>> auto_cleanup_policy(config, 10).older_than, auto_cleanup_policy(config, 11)
     (datetime.timedelta(seconds=100), None)
@@ -104,9 +107,14 @@ def auto_cleanup_policy(config: Mapping[str, str], version: int) -> CleanupPolic
     age = config.get(f"{_PREFIX}older_than")
     return CleanupPolicy(
         older_than=None if age is None else parse_age(age),
-        retain_versions=_number(config, "retain_versions"),
+        retain_versions=_at_least_two(_number(config, "retain_versions")),
         error_if_tagged=False,
     )
+
+
+def auto_cleanup_rate(config: Mapping[str, str]) -> int | None:
+    """How many files a second a cleanup after a commit may remove; None for no limit."""
+    return _number(config, "delete_rate_limit")
 
 
 def auto_cleanup_config(
@@ -176,6 +184,11 @@ def _number(config: Mapping[str, str], key: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise InvalidInput(f"config {_PREFIX}{key} is {text!r}, expected a whole number")
     return int(text)
+
+
+def _at_least_two(retained: int | None) -> int:
+    # Zero goes through, to be refused where all wrong numbers are.
+    return 2 if retained in (None, 1) else retained or 0
 
 
 def _no_age(text: str) -> InvalidInput:
