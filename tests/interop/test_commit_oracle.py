@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,7 @@ from lancelet.format.names import NamingScheme
 from lancelet.format.transaction import Transaction
 from lancelet.storage import open_store
 from lancelet.table.commit import commit, create_table
+from lancelet.table.index_upkeep import FRAGMENT_REUSE
 from lancelet.table.outcome import Committed, committed
 from lancelet.table.snapshot import open_snapshot
 from lancelet.testing.faults import Fault, FaultyStore, Killed, Kind
@@ -274,3 +276,25 @@ def test_writers_of_both_implementations_racing_on_s3_lose_nothing(s3_server: Se
     stored = lance.dataset(uri, storage_options=options).to_table()["key"].to_pylist()
     assert sorted(stored) == [0, *sorted(acknowledged)]
     assert open_snapshot(open_store(uri, storage_options=options)).version == 17
+
+
+def test_a_rewrite_that_leaves_indexes_as_they_are_keeps_what_tells_where_rows_went(tmp_path: Path) -> None:
+    before, theirs, ours = tmp_path / "before", tmp_path / "theirs", tmp_path / "ours"
+    lance.write_dataset(rows(0, 10), before)
+    lance.write_dataset(rows(10, 10), before, mode="append").create_scalar_index("key", "BTREE")
+    shutil.copytree(before, theirs)
+    lance.dataset(theirs).optimize.compact_files(defer_index_remap=True)
+    made = open_snapshot(open_store(theirs))
+    transaction = made.transaction()
+    assert transaction is not None
+    shutil.copytree(theirs, ours)
+    shutil.rmtree(ours / "_versions")
+    shutil.copytree(before / "_versions", ours / "_versions")
+    Lancelet().commit(ours, op.ReserveFragments(made.manifest.max_fragment_id or 0))
+    reuse = next(item for item in made.indexes() if item.name == FRAGMENT_REUSE)
+    snapshot = open_snapshot(open_store(ours), version=transaction.read_version)
+    committed(commit(snapshot, transaction, reuse_index=reuse))
+    found = open_snapshot(open_store(ours))
+    assert list(found.manifest.fragments) == list(made.manifest.fragments)
+    assert found.indexes() == made.indexes()
+    assert lance.dataset(ours).to_table(filter="key = 15").num_rows == 1
