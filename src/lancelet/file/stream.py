@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lancelet.config import default_options
+from lancelet.encodings.budget import row_bits
 from lancelet.encodings.page import Rows
 from lancelet.encodings.shape import Shape, leaves
 from lancelet.file.data_file import DataFile
@@ -15,32 +17,87 @@ from lancelet.file.legacy import LegacyFile
 from lancelet.file.reading import read_columns
 from lancelet.file.workers import ahead as reading_ahead
 from lancelet.format.arrays import BlobColumn
+from lancelet.format.columns import Column, Deferred, Page
+from lancelet.format.layouts import BlobLayout, ConstantLayout, MiniBlockLayout
 
-__all__ = ["read_table", "stream_batches", "window_rows"]
+__all__ = ["Pace", "read_table", "stream_batches"]
 
 # Decoded bytes aimed at for one window; small enough for the processor's cache to matter, large enough for the pool.
-_WINDOW = 32 * 2**20
-_LEAST_ROWS = 1024
+_WINDOW = 24 * 2**20
+# Rows of the first window, which shows how large rows are; and by how much a window may exceed the one before.
+_FIRST_ROWS = 32 * 2**10
+_STEP = 8
 # Encoded strings and levels are smaller than what they decode to.
 _GROWTH = 3
 
 
-def window_rows(file: DataFile | LegacyFile, shapes: Sequence[Shape], batch_size: int) -> int:
-    """How many rows to decode at a time: whole batches, within the window and a share of the memory budget."""
+@dataclass(slots=True)
+class Pace:
+    """How many rows to decode at a time: whole batches, within the window and a share of the memory budget.
+
+    What rows take in memory is guessed for the first window and measured from then on: a few stored bytes may stand
+    for many.
+
+    >>> pace = Pace(batch_size=100, rows=1000)
+    >>> pace.seen(1000, 8000), pace.seen(8000, 80_000_000)
+    (8000, 2500)
+    """
+
+    batch_size: int
+    rows: int
+
+    def seen(self, rows: int, size: int) -> int:
+        """The rows of the next window after one whose rows took ``size`` bytes."""
+        self.rows = self._whole_batches(min(rows * _STEP, int(_target() * rows / max(size, 1))))
+        return self.rows
+
+    def _whole_batches(self, rows: int) -> int:
+        return max(rows // self.batch_size, 1) * self.batch_size
+
+    @staticmethod
+    def first(file: DataFile | LegacyFile, shapes: Sequence[Shape], batch_size: int) -> Pace:
+        """The pace to begin with."""
+        found = Pace(batch_size, batch_size)
+        found.rows = found._whole_batches(min(_FIRST_ROWS, int(_target() / max(1.0, _row_bytes(file, shapes)))))
+        return found
+
+
+def _target() -> int:
+    return min(_WINDOW, default_options().memory_budget // 8)
+
+
+def _row_bytes(file: DataFile | LegacyFile, shapes: Sequence[Shape]) -> float:
+    """About what a row takes once decoded: as its type says, or as the stored bytes suggest."""
+    fixed = sum(row_bits(shape.field.type) / 8 for shape in shapes)
     if isinstance(file, LegacyFile):
-        return _whole_batches(file.size, file.num_rows, batch_size)
+        return max(fixed, _GROWTH * file.size / max(file.num_rows, 1))
     columns = [file.column(leaf.column) for shape in shapes for leaf in leaves(shape)]
     stored = sum(size for column in columns for page in column.pages for _, size in page.buffers)
-    # Pages of 2.0 blobs only say where the blobs are.
-    stored += file.size * any(isinstance(column.encoding, BlobColumn) for column in columns)
-    return _whole_batches(stored, file.num_rows, batch_size)
+    stored += file.size * any(_are_blobs(file, column) for column in columns)
+    repeated = sum(_item_bytes(file, column.pages[0]) for column in columns if column.pages)
+    return max(fixed, _GROWTH * stored / max(file.num_rows, 1)) + repeated
 
 
-def _whole_batches(stored: int, num_rows: int, batch_size: int) -> int:
-    per_row = max(1.0, _GROWTH * stored / max(num_rows, 1))
-    target = min(_WINDOW, default_options().memory_budget // 4)
-    rows = max(int(target / per_row), min(_LEAST_ROWS, batch_size))
-    return max(rows // batch_size, 1) * batch_size
+def _are_blobs(file: DataFile, column: Column) -> bool:
+    """Whether the column's pages only say where the values are."""
+    if isinstance(column.encoding, BlobColumn):
+        return True
+    first = column.pages[0] if column.pages else None
+    if first is None or isinstance(first.description, Deferred):
+        return False
+    return isinstance(first.describe(file.version), BlobLayout)
+
+
+def _item_bytes(file: DataFile, page: Page) -> float:
+    """Stored bytes of a value that the page holds once for many rows: a constant, or an item of its dictionary."""
+    if isinstance(page.description, Deferred):
+        return 0.0
+    match page.describe(file.version):
+        case ConstantLayout() if len(page.buffers) == 1:
+            return page.buffers[0][1]
+        case MiniBlockLayout(dictionary=found, num_dictionary_items=items) if found is not None and items:
+            return page.buffers[2][1] / items if len(page.buffers) > 2 else 0.0
+    return 0.0
 
 
 def read_table(file: DataFile | LegacyFile, shapes: Sequence[Shape], schema: pa.Schema, rows: Rows) -> pa.Table:
@@ -52,26 +109,25 @@ def stream_batches(
     file: DataFile | LegacyFile, shapes: Sequence[Shape], schema: pa.Schema, rows: Rows, batch_size: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of ``batch_size`` rows, the last one shorter; the next window is read while one is handed out."""
-    step = window_rows(file, shapes, batch_size)
-    windows = iter(_windows(rows, step))
-    current = next(windows, None)
-    if current is None:
-        return
-    ahead: Future[pa.Table] | None = reading_ahead().submit(read_table, file, shapes, schema, current)
+    pace = Pace.first(file, shapes, batch_size)
+    start, stop = (rows.start, rows.stop) if isinstance(rows, slice) else (0, len(rows))
+
+    def submit() -> Future[pa.Table] | None:
+        nonlocal start
+        if start >= stop:
+            return None
+        end = min(start + pace.rows, stop)
+        window = slice(start, end) if isinstance(rows, slice) else rows[start:end]
+        start = end
+        return reading_ahead().submit(read_table, file, shapes, schema, window)
+
+    ahead = submit()
     while ahead is not None:
         table = ahead.result()
-        following = next(windows, None)
-        ahead = None if following is None else reading_ahead().submit(read_table, file, shapes, schema, following)
+        pace.seen(table.num_rows, table.nbytes)
+        ahead = submit()
         yield from _batches(table, batch_size)
-
-
-def _windows(rows: Rows, step: int) -> Iterator[Rows]:
-    if isinstance(rows, slice):
-        for start in range(rows.start, rows.stop, step):
-            yield slice(start, min(start + step, rows.stop))
-    else:
-        for start in range(0, len(rows), step):
-            yield rows[start : start + step]
+        del table
 
 
 def _batches(table: pa.Table, batch_size: int) -> Iterator[pa.RecordBatch]:

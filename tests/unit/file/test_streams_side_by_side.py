@@ -12,7 +12,7 @@ import pytest
 
 from lancelet.config import default_options
 from lancelet.file import LanceFileReader, LanceFileWriter
-from lancelet.file.stream import window_rows
+from lancelet.file.stream import Pace
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
@@ -33,15 +33,16 @@ def test_more_streams_than_threads_all_end(tmp_path: Path, version: str) -> None
     assert [one.result(timeout=60) for one in found] == [1_200_000] * streams
 
 
-def test_a_window_of_blobs_counts_the_blobs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_a_window_of_blobs_counts_the_blobs(tmp_path: Path, version: str) -> None:
     path = str(tmp_path / "f.lance")
     kind = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-    with LanceFileWriter(path, pa.schema([kind]), version="2.0") as writer:
+    with LanceFileWriter(path, pa.schema([kind]), version=version) as writer:
         for _ in range(20):
             writer.write_batch(
                 pa.table({"b": pa.array([bytes(400_000)] * 10, pa.large_binary())}, schema=pa.schema([kind]))
             )
     reader = LanceFileReader(path)
-    assert window_rows(reader.file, reader.shapes, 10) < 100
+    assert Pace.first(reader.file, reader.shapes, 10).rows < 100
     batches = reader.read_all(batch_size=10).to_batches()
     assert sum(int(pc.binary_length(batch["b"]).to_numpy().sum()) for batch in batches) == 80_000_000
