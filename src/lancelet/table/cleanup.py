@@ -114,6 +114,9 @@ def plan_cleanup(
         newest = place.version >= snapshot.version
         old = not newest and chosen.is_old(place.version, made, now=moment, oldest_retained=oldest_retained)
         reasons = referred.get(place.version, ())
+        if manifest.tag:
+            # Tables of old kept a tag in the manifest itself.
+            reasons = (*reasons, f"the name {manifest.tag!r} in its manifest")
         if old and reasons:
             kept.append(KeptVersion(place.version, reasons))
         stays = not old or bool(reasons)

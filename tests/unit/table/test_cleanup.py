@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ from lancelet.format.manifest_file import parse_manifest_file, write_manifest_fi
 from lancelet.format.names import manifest_path
 from lancelet.format.transaction import Transaction
 from lancelet.storage.counting import CountingStore
+from lancelet.storage.local import LocalStore
 from lancelet.storage.memory import MemoryStore
 from lancelet.storage.store import Entry
 from lancelet.table.branches import create_branch
@@ -26,13 +29,16 @@ from lancelet.table.cleanup_files import FileKind, Limits, References, judge_fil
 from lancelet.table.cleanup_policy import CleanupPolicy, auto_cleanup_policy, format_age, parse_age
 from lancelet.table.clone import shallow_clone
 from lancelet.table.commit import commit
+from lancelet.table.diff import diff
 from lancelet.table.outcome import committed
 from lancelet.table.snapshot import open_snapshot
 from lancelet.table.tags import create_tag
+from lancelet.table.versions import list_versions
 from lancelet.testing.faults import Fault, FaultyStore, Kind
 from lancelet.testing.tables import carry_out, empty_fragment, make_table, written_deletion
 
 NUMBERS = itertools.count()
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 ALL = CleanupPolicy(older_than=timedelta(0))
 
@@ -137,6 +143,15 @@ def test_a_version_with_an_unknown_flag_ends_the_cleanup(store: MemoryStore) -> 
     store.put(path, write_manifest_file(replace(file.manifest, reader_flags=1 << 40)))
     with pytest.raises(Unsupported, match="bit 40"):
         plan_cleanup(open_snapshot(store), ALL)
+
+
+def test_a_version_tagged_in_its_own_manifest_stays(store: MemoryStore) -> None:
+    path = manifest_path(2)
+    file = parse_manifest_file(store.read_all(path))
+    store.put(path, write_manifest_file(replace(file.manifest, tag="v1")))
+    plan = plan_cleanup(open_snapshot(store), ALL)
+    assert [(item.version, item.referred_by) for item in plan.kept] == [(2, ("the name 'v1' in its manifest",))]
+    assert [item.version for item in plan.versions] == [1, 3, 4]
 
 
 def test_manifests_go_before_the_files_they_name(store: MemoryStore) -> None:
@@ -301,3 +316,22 @@ def test_so_many_versions_are_retained_as_asked_for(numbers: list[int], retained
     oldest = policy.oldest_retained(numbers)
     kept = [item for item in numbers if not policy.is_old(item, NOW, now=NOW, oldest_retained=oldest)]
     assert kept == numbers[-retained:]
+
+
+@pytest.mark.parametrize(
+    "table", sorted(path for path in GOLDEN.iterdir() if path.is_dir()), ids=lambda path: path.name
+)
+def test_old_tables_are_listed_compared_and_cleaned_up(tmp_path: Path, table: Path) -> None:
+    shutil.copytree(table, tmp_path / "t")
+    store = LocalStore(tmp_path / "t")
+    listed = list(list_versions(store))
+    latest = open_snapshot(store)
+    assert listed[0].version == latest.version
+    assert str(diff(open_snapshot(store, version=listed[-1].version), latest)).startswith("version ")
+    plan = plan_cleanup(latest, CleanupPolicy(older_than=timedelta(0), delete_unverified=True))
+    named = {f"data/{file.path}" for item in latest.manifest.fragments for file in item.files}
+    assert not named & {item.path for item in plan.files}
+    run_cleanup(plan)
+    assert [item.version for item in list_versions(store)] == [latest.version]
+    for name in named:
+        assert store.size(name)
