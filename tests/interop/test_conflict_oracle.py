@@ -290,3 +290,31 @@ def test_ours_makes_the_manifest_that_pylance_makes(pairs: Pairs, stable_pairs: 
     found, expected = stripped(start), stripped(root)
     assert list(found[0].fragments) == list(expected[0].fragments)
     assert found == expected
+
+
+def keyed_insert(root: Path, key: int) -> Transaction:
+    """What pylance writes down of a merge that inserts one key, made on a copy of a table."""
+    copy = root.parent / f"{root.name}-{key}"
+    shutil.copytree(root, copy)
+    rows = pa.table({"key": [key], "value": [0.5]}, schema=lance.dataset(copy).schema)
+    lance.dataset(copy).merge_insert("key").when_not_matched_insert_all().execute(rows)
+    found = open_snapshot(open_store(copy)).transaction()
+    assert found is not None
+    return found
+
+
+def test_merges_that_insert_one_key_conflict_by_the_filters_that_pylance_writes(tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    key = pa.field("key", pa.int64(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"})
+    lance.write_dataset(pa.table({"key": [1], "value": [0.5]}, schema=pa.schema([key, ("value", pa.float64())])), root)
+    nine, again = keyed_insert(root, 9), keyed_insert(Path(shutil.copytree(root, tmp_path / "b")), 9)
+    eleven = keyed_insert(root, 11)
+    clash = check_conflict(Ours(nine.operation), again.operation)
+    assert clash is not None
+    assert clash.retryable
+    assert check_conflict(Ours(nine.operation), eleven.operation) is None
+    lance.write_dataset(lance.dataset(root).to_table(), root, mode="append")
+    appended = open_snapshot(open_store(root)).transaction()
+    assert appended is not None
+    assert check_conflict(Ours(nine.operation), appended.operation) is not None
+    assert check_conflict(Ours(appended.operation), nine.operation) is None

@@ -27,6 +27,7 @@ from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import data_version
 from lancelet.format.manifest_file import parse_manifest_file, write_manifest_file
 from lancelet.format.names import (
+    DETACHED,
     HINT,
     TRANSACTIONS,
     NamingScheme,
@@ -105,6 +106,10 @@ def commit(
     settings = Settings(timestamp=0, data_version=data_version, reuse_index=reuse_index)
     if detached:
         return _commit_detached(snapshot, transaction, settings)
+    if snapshot.version & DETACHED:
+        raise InvalidInput(
+            "no version of the history follows a detached one", uri=snapshot.uri, version=snapshot.version
+        )
     patience = snapshot.options.retries.deadline if timeout is None else timeout
     attempts = _Attempts(max(max_retries, 1), time.monotonic() + patience)
     ours = Ours(transaction.operation, _read_fragments(snapshot, transaction.operation), affected_rows)

@@ -85,6 +85,15 @@ def test_a_transaction_worked_out_from_another_version_is_refused(store: MemoryS
         commit(make_table(store), Transaction(7, append()))
 
 
+def test_only_a_detached_version_follows_a_detached_one(store: MemoryStore) -> None:
+    aside = committed(commit(make_table(store), Transaction(1, append()), detached=True))
+    read = open_snapshot(store, version=aside.version)
+    with pytest.raises(InvalidInput, match="detached"):
+        commit(read, Transaction(read.version, append()))
+    further = committed(commit(read, Transaction(read.version, append()), detached=True))
+    assert len(open_snapshot(store, version=further.version).manifest.fragments) == 5
+
+
 def delete(store: MemoryStore, offsets: list[int], *, version: int = 1) -> Committed | Conflict:
     read = open_snapshot(store, version=version)
     operation = op.Delete((written_deletion(read, 0, offsets),))
