@@ -94,7 +94,10 @@ def _machine() -> str:
 
 
 def chart(name: str, results: Sequence[Measured], *, path: Path | None = None) -> Path:
-    """Draw how many times as fast as the baseline the others are, to ``bench/results/NAME.png`` or another place."""
+    """Draw how many times as fast as the baseline the others are, to ``bench/results/NAME.png`` or another place.
+
+    On a machine that others keep busy, wall time tells how busy: then the ratios are those of CPU time, and say so.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -108,10 +111,15 @@ def chart(name: str, results: Sequence[Measured], *, path: Path | None = None) -
             if other != measured.baseline and other not in measured.limits
         )
     )
+    busy = os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1)
     height = 0.8 / max(len(others), 1)
     figure, axes = pyplot.subplots(figsize=(9, 1.2 + (0.16 * len(others) + 0.1) * len(results)))
     for number, other in enumerate(others):
-        drawn = [(at, measured.ratio(other)) for at, measured in enumerate(results) if other in measured.times]
+        drawn = [
+            (at, measured.cpu_ratio(other) if busy else measured.ratio(other))
+            for at, measured in enumerate(results)
+            if other in measured.times
+        ]
         places = [at + height * (number - (len(others) - 1) / 2) for at, _ in drawn]
         colour = COLOURS[number % len(COLOURS)]
         bars = axes.barh(places, [ratio for _, ratio in drawn], height, color=colour, label=other)
@@ -126,7 +134,9 @@ def chart(name: str, results: Sequence[Measured], *, path: Path | None = None) -
     axes.margins(y=0.01)
     axes.legend(fontsize=8)
     baselines = ", ".join(sorted({measured.baseline for measured in results}))
-    axes.set_xlabel(f"times as fast as {baselines} (least wall time, log scale; red: aim)", fontsize=8)
+    axes.set_xlabel(
+        f"times as fast as {baselines} (least {'CPU' if busy else 'wall'} time, log scale; red: aim)", fontsize=8
+    )
     axes.set_title(f"{name}: {date.today().isoformat()}, {_machine()}", fontsize=9)
     path = path or RESULTS / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
