@@ -13,6 +13,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from lance.blob import blob_array, blob_field
 from lance.dataset import AutoCleanupConfig
 
 from lancelet.errors import InvalidInput
@@ -101,11 +102,14 @@ def branched(path: Path) -> None:
 
 
 def blobs(path: Path) -> None:
-    payloads = pa.array([bytes([turn]) * 100_000 for turn in range(3)], pa.large_binary())
-    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-    table = pa.table([payloads], schema=pa.schema([field]))
-    lance.write_dataset(table, path)
+    """Payloads beside the data files, some of versions that are old, some of none."""
+    field = blob_field("b", inline_size_threshold=10, dedicated_size_threshold=1000, pack_file_size_threshold=1500)
+    table = pa.table([blob_array([bytes([turn]) * 900 * turn for turn in range(4)])], schema=pa.schema([field]))
+    lance.write_dataset(table, path, data_storage_version="2.2")
     lance.write_dataset(table, path, mode="overwrite")
+    lance.write_dataset(table, path, mode="append")
+    (path / "data/orphan").mkdir()
+    (path / "data/orphan/10000000000000000000000000000000.blob").write_text("left over")
 
 
 BUILDERS = [plain, with_orphans, with_old_orphans, with_nearly_old_orphans, compacted, v1_names, tagged, tagged_orphans,

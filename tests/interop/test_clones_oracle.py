@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from lance.blob import blob_array, blob_field
 
 from lancelet.errors import AlreadyExists
 from lancelet.storage import open_store
@@ -118,3 +119,17 @@ def test_a_clone_does_not_replace_a_table(table: Path, tmp_path: Path) -> None:
             clone(opened(table), open_store(tmp_path / "there"))
     with pytest.raises(AlreadyExists):
         create_branch(create_branch(opened(table), "b"), "b")
+
+
+def test_deep_clones_bring_the_payloads_beside_data_files(tmp_path: Path) -> None:
+    field = blob_field("b", inline_size_threshold=10, dedicated_size_threshold=1000, pack_file_size_threshold=1500)
+    payloads = [bytes([turn]) * 900 * turn for turn in range(4)]
+    table = pa.table([blob_array(payloads)], schema=pa.schema([field]))
+    lance.write_dataset(table, tmp_path / "t", data_storage_version="2.2").deep_clone(tmp_path / "theirs", 1)
+    deep_clone(opened(tmp_path / "t"), open_store(tmp_path / "ours"))
+    ours, theirs = (sorted(path.name for path in (tmp_path / name).rglob("*.blob")) for name in ("ours", "theirs"))
+    assert ours == theirs
+    assert ours
+    shutil.rmtree(tmp_path / "t")
+    found = lance.dataset(tmp_path / "ours").take_blobs("b", indices=[0, 1, 2, 3])
+    assert [item.readall() for item in found if item is not None] == payloads
