@@ -1,0 +1,1 @@
+"""Operations: every change and every large job as plan, run and commit."""
