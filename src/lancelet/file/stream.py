@@ -23,7 +23,7 @@ from lancelet.format.layouts import BlobLayout, ConstantLayout, MiniBlockLayout
 __all__ = ["Pace", "read_table", "stream_batches"]
 
 # Decoded bytes aimed at for one window; small enough for the processor's cache to matter, large enough for the pool.
-_WINDOW = 24 * 2**20
+_WINDOW = 16 * 2**20
 # Rows of the first window, which shows how large rows are; and by how much a window may exceed the one before.
 _FIRST_ROWS = 32 * 2**10
 _STEP = 8
@@ -40,7 +40,7 @@ class Pace:
 
     >>> pace = Pace(batch_size=100, rows=1000)
     >>> pace.seen(1000, 8000), pace.seen(8000, 80_000_000)
-    (8000, 2500)
+    (8000, 1600)
     """
 
     batch_size: int
