@@ -53,7 +53,9 @@ def _is_text(p: cython.pointer(cython.const[cython.uchar]), size: cython.Py_ssiz
         before = seen
         start = stop
     # A character that starts so near the end has no room for the rest of it.
-    cut = (size > 0 and p[size - 1] >= 0xC0) or (size > 1 and p[size - 2] >= 0xE0) or (size > 2 and p[size - 3] >= 0xF0)
+    cut: cython.bint = (
+        (size > 0 and p[size - 1] >= 0xC0) or (size > 1 and p[size - 2] >= 0xE0) or (size > 2 and p[size - 3] >= 0xF0)
+    )
     return not cut
 
 
