@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import lance
@@ -13,11 +16,12 @@ import pytest
 
 from lancelet.format import operations as op
 from lancelet.format.names import VERSIONS, manifest_path
+from lancelet.storage.local import LocalStore
 from lancelet.storage.store import Store
 from lancelet.table.external.contract import ManifestRecord
 from lancelet.table.external.dynamodb import DynamoManifestStore
 from lancelet.table.external.tables import External, open_table_store, with_manifest_store
-from lancelet.table.handled_store import HandledStore
+from lancelet.table.handled_store import HandledStore, with_lock
 from lancelet.table.outcome import Committed
 from lancelet.table.snapshot import open_snapshot
 from lancelet.testing.databases import dynamo_options, dynamo_store
@@ -175,6 +179,32 @@ def test_of_eight_racing_writers_of_both_kinds_every_acknowledged_commit_stays(s
     newest = open_snapshot(shared.store)
     assert newest.count_rows() == len(rows)
     check_records(shared, newest.version)
+
+
+def test_pylance_and_lancelet_commit_under_the_same_lock(tmp_path: Path) -> None:
+    uri, lock = str(tmp_path / "t.lance"), Lock()
+    versions = []
+
+    @contextmanager
+    def held(version: int) -> Iterator[None]:
+        with lock:
+            versions.append(version)
+            yield
+
+    def commit(value: int) -> int | None:
+        if value % 2:
+            return append(with_lock(LocalStore(uri), held), value)
+        row = pa.table({"a": [value]})
+        return _unless_refused(lambda: lance.write_dataset(row, uri, mode="append", commit_lock=held).version)
+
+    lance.write_dataset(pa.table({"a": [0]}), uri, commit_lock=held)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(commit, range(1, 9)))
+    acknowledged = {value for value, version in enumerate(made, 1) if version is not None}
+    rows = lance.dataset(uri).to_table()["a"].to_pylist()
+    assert acknowledged <= set(rows)
+    assert len(rows) == len(set(rows))
+    assert set(versions) == set(range(1, len(rows) + 1))
 
 
 def _unless_refused(make: Callable[[], Made]) -> Made | None:

@@ -55,6 +55,9 @@ class CommitHandler(Protocol):
     All writers of a table have to use the same kind.
     """
 
+    def settle(self) -> None:
+        """Finish a half-done commit, if there is one: from then on a listing of the store shows every version."""
+
     def latest(self) -> FoundManifest | None:
         """The newest version's manifest, at its final name; None if there is no table."""
 
@@ -79,6 +82,9 @@ class PutIfAbsentHandler:
     """
 
     store: Store
+
+    def settle(self) -> None:
+        """Nothing: one put is never half-done."""
 
     def latest(self) -> FoundManifest | None:
         """By one listing."""
@@ -108,6 +114,10 @@ class LockHandler:
 
     inner: CommitHandler
     lock: Callable[[int], AbstractContextManager[object]]
+
+    def settle(self) -> None:
+        """As the inner handler, without the lock."""
+        self.inner.settle()
 
     def latest(self) -> FoundManifest | None:
         """As the inner handler."""
@@ -146,20 +156,13 @@ class ExternalHandler:
     #: The table's name in the database; paths in records begin with it.
     base: str
 
+    def settle(self) -> None:
+        """By asking the database for the newest version."""
+        self._newest()
+
     def latest(self) -> FoundManifest | None:
         """By asking the database; by one listing where it does not know the table, which may be older than its use."""
-        known = None
-        while True:
-            record = self.manifests.latest(self.base)
-            if record is None:
-                return find_latest(self.store)
-            try:
-                return self._settled(record)
-            except NotFound:
-                # Others may have finished it, gone on and cleaned it up since it was asked for.
-                if record == known:
-                    raise self._gone(record) from None
-            known = record
+        return self._newest() or find_latest(self.store)
 
     def resolve(self, version: int) -> FoundManifest:
         """By asking the database, then the store."""
@@ -186,6 +189,18 @@ class ExternalHandler:
         except LanceletError as error:
             emit("commit.unfinished", uri=self.store.uri, version=version, error=str(error))
         return Published(FoundManifest(version, path, scheme, size, 0.0))
+
+    def _newest(self) -> FoundManifest | None:
+        known = None
+        while (record := self.manifests.latest(self.base)) is not None:
+            try:
+                return self._settled(record)
+            except NotFound:
+                # Others may have finished it, gone on and cleaned it up since it was asked for.
+                if record == known:
+                    raise self._gone(record) from None
+            known = record
+        return None
 
     def _is_ours(self, record: ManifestRecord, data: Data) -> bool:
         there = self.manifests.get(self.base, record.version)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import pickle
 import random
+import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -18,6 +21,7 @@ from lancelet.errors import AlreadyExists, Corrupt, NotFound, Storage
 from lancelet.format import operations as op
 from lancelet.format.names import VERSIONS, NamingScheme, manifest_path, staging_path
 from lancelet.format.transaction import Transaction
+from lancelet.storage.counting import CountingStore
 from lancelet.storage.local import LocalStore
 from lancelet.storage.memory import MemoryStore
 from lancelet.storage.store import Store
@@ -93,6 +97,22 @@ def drop_litter(plain: MemoryStore, manifests: ManifestStore, versions: int) -> 
     records = [manifests.get(BASE, version) for version in range(1, versions + 1)]
     used = {record.path for record in records if record is not None}
     plain.delete([path for path in names(plain) if "manifest-" in path and f"{BASE}/{path}" not in used])
+
+
+@pytest.mark.parametrize("known_to_it", [True, False])
+def test_an_external_store_adds_four_requests_to_a_commit_and_none_to_an_opening(
+    known_to_it: bool, plain: MemoryStore, manifests: SqliteManifestStore
+) -> None:
+    counting = CountingStore(plain)
+    table = with_manifest_store(counting, manifests, base=BASE)
+    make_table(table if known_to_it else plain)
+    counting.reset()
+    snapshot = open_snapshot(table)
+    assert counting.snapshot().requests == {"list": 1, "read_all": 1}
+    counting.reset()
+    commit(snapshot, Transaction(1, op.Append((empty_fragment(),))))
+    # The transaction, the staged manifest and the hint are put.
+    assert counting.snapshot().requests == {"list": 1, "put": 3, "copy": 1, "delete": 1}
 
 
 #: Where a writer may die: its step, where it is carried out, and whether the version is committed by then.
@@ -249,36 +269,49 @@ def test_of_eight_racing_writers_every_acknowledged_commit_stays(
     check_whole(plain, manifests, 25)
 
 
-def write_until_killed(folder: Path, said: Path) -> None:
-    """Commit without end, and write every acknowledged version and its transaction down."""
-    store = in_folder(folder)
-    with open(said, "a", buffering=1) as diary:
-        while True:
-            outcome = carry_out(store, op.Append((empty_fragment(),)))
-            if isinstance(outcome, Committed):
-                diary.write(f"{outcome.version} {outcome.transaction.uuid}\n")
-
-
-def in_folder(folder: Path) -> HandledStore:
-    plain = LocalStore(str(folder / "t"), durable=False)
-    return with_manifest_store(plain, SqliteManifestStore(str(folder / "commits.db")), base="t")
+#: One process, which forks those that are killed: importing everything once is enough. They end when it does.
+_WRITERS = """
+import os, random, sys, time
+from lancelet.format import operations as op
+from lancelet.storage.local import LocalStore
+from lancelet.table.external.sql import SqliteManifestStore
+from lancelet.table.external.tables import with_manifest_store
+from lancelet.testing.tables import carry_out, empty_fragment
+folder, starter = sys.argv[1], os.getpid()
+for number in range(4):
+    writer = os.fork()
+    if writer == 0:
+        plain = LocalStore(folder + "/t", durable=False)
+        store = with_manifest_store(plain, SqliteManifestStore(folder + "/commits.db"), base="t")
+        with open(f"{folder}/said-{number}", "a", buffering=1) as said:
+            while os.getppid() == starter:
+                outcome = carry_out(store, op.Append((empty_fragment(),)))
+                if hasattr(outcome, "version") and hasattr(outcome, "transaction"):
+                    said.write(f"{outcome.version} {outcome.transaction.uuid}\\n")
+                # Without a pause one of them runs away with all versions, and the others wait ever longer.
+                time.sleep(random.uniform(0, 0.2))
+        os._exit(0)
+    print(writer, flush=True)
+sys.stdin.read()
+"""
 
 
 def test_of_writers_killed_at_random_every_acknowledged_commit_stays(tmp_path: Path) -> None:
-    store = in_folder(tmp_path)
+    plain = LocalStore(str(tmp_path / "t"), durable=False)
+    store = with_manifest_store(plain, SqliteManifestStore(str(tmp_path / "commits.db")), base="t")
     make_table(store)
     diaries = [tmp_path / f"said-{number}" for number in range(4)]
-    processes = multiprocessing.get_context("fork")
-    writers = [processes.Process(target=write_until_killed, args=(tmp_path, said), daemon=True) for said in diaries]
-    for writer, said in zip(writers, diaries, strict=True):
+    for said in diaries:
         said.touch()
-        writer.start()
-    deadline = time.monotonic() + 60
-    for writer, said in zip(writers, diaries, strict=True):
-        while said.read_text().count("\n") < 3 and time.monotonic() < deadline:
-            time.sleep(random.uniform(0, 0.02))
-        writer.kill()
-        writer.join()
+    command = [sys.executable, "-c", _WRITERS, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        for said in diaries:
+            writer = int(starter.stdout.readline())
+            deadline = time.monotonic() + 30
+            while said.read_text().count("\n") < 3 and time.monotonic() < deadline:
+                time.sleep(random.uniform(0, 0.02))
+            os.kill(writer, signal.SIGKILL)
     lines = [line.split() for said in diaries for line in said.read_text().splitlines()]
     made = {str(item.version): item.file.transaction() for item in list_versions(store)}
     assert len(lines) >= 12
