@@ -16,12 +16,14 @@ import pytest
 
 from lancelet.format import operations as op
 from lancelet.format.names import VERSIONS, manifest_path
+from lancelet.format.transaction import Transaction
 from lancelet.storage.local import LocalStore
 from lancelet.storage.store import Store
+from lancelet.table.commit import commit as commit_version
 from lancelet.table.external.contract import ManifestRecord
 from lancelet.table.external.dynamodb import DynamoManifestStore
 from lancelet.table.external.tables import External, open_table_store, with_manifest_store
-from lancelet.table.handled_store import HandledStore, with_lock
+from lancelet.table.handled_store import HandledStore
 from lancelet.table.outcome import Committed
 from lancelet.table.snapshot import open_snapshot
 from lancelet.testing.databases import dynamo_options, dynamo_store
@@ -193,7 +195,11 @@ def test_pylance_and_lancelet_commit_under_the_same_lock(tmp_path: Path) -> None
 
     def commit(value: int) -> int | None:
         if value % 2:
-            return append(with_lock(LocalStore(uri), held), value)
+            store = LocalStore(uri)
+            snapshot, fragment = open_snapshot(store), write_fragment(store, pa.table({"a": [value]}))
+            outcome = commit_version(snapshot, Transaction(snapshot.version, op.Append((fragment,))), commit_lock=held)
+            assert isinstance(outcome, Committed)
+            return outcome.version
         row = pa.table({"a": [value]})
         return _unless_refused(lambda: lance.write_dataset(row, uri, mode="append", commit_lock=held).version)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from lancelet.errors import AlreadyExists, NotFound
@@ -13,9 +11,9 @@ from lancelet.storage.delegating import Delegating
 from lancelet.storage.folder import Folder
 from lancelet.storage.paths import join_uri
 from lancelet.storage.store import Data, Entry, Range, Store
-from lancelet.table.handlers import CommitHandler, LockHandler, Lost, PutIfAbsentHandler
+from lancelet.table.handlers import CommitHandler, Lost
 
-__all__ = ["HandledStore", "HandlerMaker", "with_lock"]
+__all__ = ["HandledStore", "HandlerMaker"]
 
 #: Makes the handler of the table or branch in a folder, given a store rooted there; the folder is "" or ends at "/".
 HandlerMaker = Callable[[Store, str], CommitHandler]
@@ -88,29 +86,6 @@ class HandledStore(Delegating):
             if f"{folder}{self.handler(folder).resolve(version).path}" != path:
                 raise
         return ask()
-
-
-def with_lock(store: Store, lock: Callable[[int], AbstractContextManager[object]] | None) -> Store:
-    """A table's store whose manifests are published while a lock is held; the store itself if there is no lock.
-
-    >>> from contextlib import nullcontext
-    >>> from lancelet.storage.memory import MemoryStore
-    >>> with_lock(MemoryStore("memory://locked"), lambda version: nullcontext()).uri
-    'memory://locked'
-    """
-    if lock is None:
-        return store
-    return HandledStore(store, _Locked(lock))
-
-
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """Makes handlers that share a lock."""
-
-    lock: Callable[[int], AbstractContextManager[object]]
-
-    def __call__(self, store: Store, _folder: str) -> LockHandler:
-        return LockHandler(PutIfAbsentHandler(store), self.lock)
 
 
 def _manifest_at(path: str) -> tuple[str, int] | None:

@@ -12,16 +12,17 @@ import pytest
 
 from lancelet.errors import Conflict, InvalidInput
 from lancelet.format import operations as op
-from lancelet.storage.counting import CountingStore
+from lancelet.format.transaction import Transaction
 from lancelet.storage.memory import MemoryStore
 from lancelet.storage.remote import RemoteStore
 from lancelet.storage.store import Store
+from lancelet.table.commit import commit
 from lancelet.table.external.tables import open_table_store
-from lancelet.table.handled_store import HandledStore, with_lock
+from lancelet.table.handled_store import HandledStore
 from lancelet.table.handlers import CommitHandler, LockHandler, Lost, Published, PutIfAbsentHandler
 from lancelet.table.outcome import Committed
 from lancelet.table.snapshot import open_snapshot
-from lancelet.testing.tables import carry_out, empty_fragment, make_table
+from lancelet.testing.tables import empty_fragment, make_table
 
 
 @pytest.fixture
@@ -90,33 +91,19 @@ def test_other_errors_of_a_lock_are_the_callers(plain: MemoryStore) -> None:
 def test_eight_writers_under_one_lock_commit_one_after_another(plain: MemoryStore) -> None:
     diary = Diary()
 
-    table = with_lock(plain, diary)
-    make_table(table)
+    make_table(plain)
 
     def append(_: int) -> int:
-        outcome = carry_out(table, op.Append((empty_fragment(),)))
+        snapshot = open_snapshot(plain)
+        transaction = Transaction(snapshot.version, op.Append((empty_fragment(),)))
+        outcome = commit(snapshot, transaction, commit_lock=diary)
         assert isinstance(outcome, Committed)
         return outcome.version
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(append, range(16))) == list(range(2, 18))
     assert open_snapshot(plain).version == 17
-    assert diary.lines.count("free") == 17
-
-
-def test_a_lock_costs_no_requests(plain: MemoryStore) -> None:
-    make_table(plain)
-    counting = CountingStore(plain)
-    spent = []
-    for table in (counting, with_lock(counting, Diary())):
-        counting.reset()
-        carry_out(table, op.Append((empty_fragment(),)))
-        spent.append(counting.snapshot().requests)
-    assert spent[0] == spent[1]
-
-
-def test_no_lock_is_the_store_itself(plain: MemoryStore) -> None:
-    assert with_lock(plain, None) is plain
+    assert diary.lines.count("free") == 16
 
 
 def test_what_is_no_manifest_passes_by_the_handler(plain: MemoryStore) -> None:
