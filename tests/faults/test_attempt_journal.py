@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from lancelet.config import Options
+from lancelet.errors import Conflict
 from lancelet.format import operations as op
 from lancelet.format.fragments import DataFile, Fragment
 from lancelet.format.names import DATA, TRANSACTIONS, data_file_name, transaction_name
@@ -25,12 +27,14 @@ from lancelet.ops.executor import run_plan
 from lancelet.ops.job import Cost, Plan
 from lancelet.ops.journal import ATTEMPTS, Attempt, JobJournal
 from lancelet.storage import open_store
+from lancelet.storage.delegating import Delegating
 from lancelet.storage.memory import MemoryStore
-from lancelet.storage.store import Store
+from lancelet.storage.store import Data, Entry, Store
 from lancelet.table.commit import commit
 from lancelet.table.outcome import committed
 from lancelet.table.snapshot import open_snapshot
 from lancelet.testing.faults import Fault, FaultyStore, Killed, Kind
+from lancelet.testing.servers import ServedStore
 from lancelet.testing.tables import make_table
 
 LONG_AFTER = 7200.0
@@ -143,6 +147,72 @@ def test_a_job_that_fails_at_any_request_leaves_a_commit_or_files_that_are_remov
             break
         check_whole(store)
     assert step > 20
+
+
+class Overtaken(Delegating):
+    """A store whose user sleeps at one request for so long that somebody takes it for dead and removes its files."""
+
+    def __init__(self, inner: Store, step: int) -> None:
+        super().__init__(inner)
+        self.left = step
+
+    def wait(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            remove_dead(self.inner, dead_attempts(self.inner, time.time() + 2000))
+
+    def put(self, path: str, data: Data) -> None:
+        self.wait()
+        self.inner.put(path, data)
+
+    def put_if_absent(self, path: str, data: Data) -> None:
+        self.wait()
+        self.inner.put_if_absent(path, data)
+
+    def read_all(self, path: str) -> memoryview:
+        self.wait()
+        return self.inner.read_all(path)
+
+    def list_from(self, prefix: str, start_after: str = "") -> Iterator[Entry]:
+        self.wait()
+        return self.inner.list_from(prefix, start_after)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        self.wait()
+        self.inner.delete(paths)
+
+
+def test_a_job_taken_for_dead_at_any_request_commits_whole_or_not_at_all() -> None:
+    outcomes = []
+    for step in range(1, 100):
+        store = table(f"overtaken-{step}")
+        slow = Overtaken(store, step)
+        try:
+            append(slow)
+            outcomes.append("committed")
+        except Conflict as error:
+            outcomes.append("given up" if error.retryable else "refused")
+        assert len(open_snapshot(store).manifest.fragments) == (3 if outcomes[-1] == "committed" else 1)
+        check_whole(store)
+        if slow.left > 0:
+            break
+    assert len(outcomes) > 20
+    assert set(outcomes) == {"committed", "given up"}
+
+
+def test_the_journal_works_on_an_object_store(s3_server: ServedStore) -> None:
+    store = open_store(s3_server.place(), storage_options=s3_server.storage_options)
+    make_table(store, 1)
+    journal = JobJournal(store, "append")
+    journal.open()
+    journal.attempt().tell(["data/x.lance", "data/x/"])
+    for path in ("data/x.lance", "data/x/1.blob"):
+        store.put(path, b"rows")
+    journal._stop()
+    assert dead_attempts(store) == ()
+    assert remove_dead(store, dead_attempts(store, time.time() + 100)) == ("data/x.lance", "data/x/1.blob")
+    with pytest.raises(Conflict, match="given up for dead"):
+        journal.committing()
 
 
 SCRIPT = """
