@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -22,7 +23,7 @@ from lancelet.table.tags import create_tag, list_tags
 from lancelet.table.versions import restore_transaction
 
 LINEAGE = [CREATED_AT, LAST_UPDATED_AT]
-STEPS = 14
+STEPS = 10
 KINDS = {"a": pa.int32(), "b": pa.string(), "s": pa.struct([("x", pa.int64()), ("y", pa.list_(pa.float32()))])}
 
 
@@ -54,6 +55,11 @@ def opened(root: Path) -> Snapshot:
     return open_snapshot(open_store(root))
 
 
+def dataset_of(root: Path, **options: Any) -> Any:
+    """What pylance opens; its annotations are narrower than what it takes."""
+    return lance.dataset(root, **options)
+
+
 class Pylance:
     """Each change as pylance makes it."""
 
@@ -64,28 +70,28 @@ class Pylance:
         lance.write_dataset(table, root, mode="overwrite", max_rows_per_file=9)
 
     def delete(self, root: Path, keys: range) -> None:
-        lance.dataset(root).delete(f"key >= {keys.start} AND key < {keys.stop}")
+        dataset_of(root).delete(f"key >= {keys.start} AND key < {keys.stop}")
 
     def add(self, root: Path, table: pa.Table) -> None:
-        lance.dataset(root).add_columns(table.to_reader(max_chunksize=4))
+        dataset_of(root).add_columns(table.to_reader(max_chunksize=4))
 
     def add_null(self, root: Path, schema: pa.Schema) -> None:
-        lance.dataset(root).add_columns(schema)
+        dataset_of(root).add_columns(schema)
 
     def drop(self, root: Path, path: str) -> None:
-        lance.dataset(root).drop_columns([path])
+        dataset_of(root).drop_columns([path])
 
     def rename(self, root: Path, names: Mapping[str, str]) -> None:
-        lance.dataset(root).alter_columns(*({"path": path, "name": name} for path, name in names.items()))
+        dataset_of(root).alter_columns(*({"path": path, "name": name} for path, name in names.items()))
 
     def cast(self, root: Path, column: str) -> None:
-        lance.dataset(root).alter_columns({"path": column, "data_type": pa.int64()})
+        dataset_of(root).alter_columns({"path": column, "data_type": pa.int64()})
 
     def restore(self, root: Path, version: int) -> None:
-        lance.dataset(root, version=version).restore()
+        dataset_of(root, version=version).restore()
 
     def tag(self, root: Path, name: str) -> None:
-        dataset = lance.dataset(root)
+        dataset = dataset_of(root)
         dataset.tags.create(name, dataset.version)
 
 
@@ -128,7 +134,7 @@ class Lancelet:
 
 def chosen(root: Path, step: int, draw: random.Random) -> tuple[str, object]:
     """A change that the table as it is allows, and what it is to be done with."""
-    dataset = lance.dataset(root)
+    dataset = dataset_of(root)
     others = [name for name in dataset.schema.names if name != "key"]
     small = [name for name in others if dataset.schema.field(name).type == pa.int32()]
     first = 100 * step
@@ -155,7 +161,7 @@ def chosen(root: Path, step: int, draw: random.Random) -> tuple[str, object]:
 
 def seen_by_pylance(root: Path) -> tuple[object, ...]:
     """What pylance finds in a table: rows, their ids, addresses and versions, fields with their ids, tags."""
-    dataset = lance.dataset(root)
+    dataset = dataset_of(root)
     names = [*dataset.schema.names, *(LINEAGE if dataset.has_stable_row_ids else [])]
     found = dataset.to_table(columns=names, with_row_id=True, with_row_address=True)
     fields = [(field.name(), field.id(), str(field)) for field in dataset.lance_schema.fields()]
@@ -170,7 +176,7 @@ def seen_by_pylance(root: Path) -> tuple[object, ...]:
 
 def check_our_view(root: Path, batch_size: int) -> None:
     """We read of the table what pylance reads."""
-    snapshot, dataset = opened(root), lance.dataset(root)
+    snapshot, dataset = opened(root), dataset_of(root)
     lineage = LINEAGE if dataset.has_stable_row_ids else []
     names = [*dataset.schema.names, *lineage]
     expected = dataset.to_table(columns=names, with_row_id=True, with_row_address=True)
@@ -184,9 +190,9 @@ def check_our_view(root: Path, batch_size: int) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable-ids"])
-@pytest.mark.parametrize("seed", range(4), ids=lambda seed: f"seed-{seed}")
+@pytest.mark.parametrize("seed", range(3), ids=lambda seed: f"seed-{seed}")
 def test_a_history_of_operations_by_turns_is_that_of_pylance_alone(
-    tmp_path: Path, seed: int, stable: bool, version: str
+    tmp_path: Path, seed: int, stable: bool, version: Any
 ) -> None:
     alone, turns = tmp_path / "alone", tmp_path / "turns"
     draw = random.Random(f"{seed} {stable} {version}")

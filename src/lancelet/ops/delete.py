@@ -19,7 +19,7 @@ from lancelet.rows.addresses import UInt32s, as_uint64s, by_fragment
 from lancelet.rows.deletion_files import write_deletions
 from lancelet.rows.deletions import DeletionVector, union
 from lancelet.table.commit import commit
-from lancelet.table.outcome import Outcome
+from lancelet.table.outcome import Committed, Outcome
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
@@ -118,4 +118,17 @@ def delete(snapshot: Snapshot, addresses: npt.ArrayLike, *, predicate: str = "",
     2
     """
     result = run_delete(plan_delete(snapshot, addresses), Places.of(snapshot))
-    return commit_delete(snapshot, result, predicate=predicate, message=message)
+    outcome = commit_delete(snapshot, result, predicate=predicate, message=message)
+    # Files that were merged with those of others, or lost to them, are nobody's.
+    kept = _deletion_files(outcome)
+    written = [(item.id, item.deletion_file) for item in result.updated]
+    snapshot.store.delete([deletion_path(number, file) for number, file in written if file and file.id not in kept])
+    return outcome
+
+
+def _deletion_files(outcome: Outcome) -> set[int]:
+    """The numbers of the deletion files that a commit put into the table."""
+    if not isinstance(outcome, Committed) or not isinstance(outcome.transaction.operation, op.Delete):
+        return set()
+    fragments = outcome.transaction.operation.updated_fragments
+    return {item.deletion_file.id for item in fragments if item.deletion_file is not None}

@@ -26,7 +26,7 @@ from lancelet.ops.scan import scan
 from lancelet.ops.stored import open_fragment
 from lancelet.rows.deletions import DeletionVector
 from lancelet.table.commit import commit
-from lancelet.table.outcome import Outcome
+from lancelet.table.outcome import Conflict, Outcome
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
@@ -175,7 +175,12 @@ def _commit(
     )
     properties = {} if message is None else {COMMIT_MESSAGE: message}
     operation = op.Merge(fragments, plan.schema, preserves_nullability=nulls)
-    return commit(snapshot, Transaction(snapshot.version, operation, properties=properties))
+    outcome = commit(snapshot, Transaction(snapshot.version, operation, properties=properties))
+    if isinstance(outcome, Conflict):
+        # Nobody will commit the new files any more.
+        known = {file.path for item in plan.fragments for file in item.files}
+        discard(snapshot.store, [file for item in fragments for file in item.files if file.path not in known])
+    return outcome
 
 
 def add_columns(snapshot: Snapshot, rows: Rows, *, message: str | None = None) -> Outcome:

@@ -16,10 +16,10 @@ from lancelet.format.fragments import Fragment
 from lancelet.format.manifest import data_version
 from lancelet.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelet.format.versions import DEFAULT_VERSION, FileVersion
-from lancelet.ops.data_files import Limits, Rows, batches_of, check_version, write_fragments
+from lancelet.ops.data_files import Limits, Rows, batches_of, check_version, discard, write_fragments
 from lancelet.storage.store import Store
 from lancelet.table.commit import commit, create_table
-from lancelet.table.outcome import Outcome
+from lancelet.table.outcome import Conflict, Outcome
 from lancelet.table.snapshot import Snapshot
 
 __all__ = [
@@ -171,6 +171,16 @@ def commit_write(
     return create_table(target, made, stable_row_ids=plan.stable_row_ids, data_version=plan.version)
 
 
+def _write(plan: WritePlan, target: Store | Snapshot, rows: Rows, message: str | None) -> Outcome:
+    store = target.store if isinstance(target, Snapshot) else target
+    fragments = run_write(plan, store, rows)
+    outcome = commit_write(plan, target, fragments, message=message)
+    if isinstance(outcome, Conflict):
+        # Nobody will commit these files any more.
+        discard(store, [file for item in fragments for file in item.files])
+    return outcome
+
+
 def create(
     store: Store,
     rows: Rows,
@@ -189,13 +199,13 @@ def create(
     plan = plan_create(
         rows.schema, data_storage_version=data_storage_version, stable_row_ids=stable_row_ids, limits=limits
     )
-    return commit_write(plan, store, run_write(plan, store, rows), message=message)
+    return _write(plan, store, rows, message)
 
 
 def append(snapshot: Snapshot, rows: Rows, *, limits: Limits | None = None, message: str | None = None) -> Outcome:
     """Put rows behind those there are."""
     plan = plan_append(snapshot, rows.schema, limits=limits)
-    return commit_write(plan, snapshot, run_write(plan, snapshot.store, rows), message=message)
+    return _write(plan, snapshot, rows, message)
 
 
 def overwrite(
@@ -208,4 +218,4 @@ def overwrite(
 ) -> Outcome:
     """Replace all rows, and the columns with them; versions before stay as they are."""
     plan = plan_overwrite(snapshot, rows.schema, data_storage_version=data_storage_version, limits=limits)
-    return commit_write(plan, snapshot, run_write(plan, snapshot.store, rows), message=message)
+    return _write(plan, snapshot, rows, message)
