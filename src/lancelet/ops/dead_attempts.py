@@ -21,6 +21,7 @@ from lancelet.ops.journal import (
     fate_path,
     job_path,
     read_fate,
+    removed_path,
     told_files,
 )
 from lancelet.storage.paths import join_uri
@@ -33,7 +34,8 @@ __all__ = ["COMMIT_GRACE", "DeadAttempts", "dead_attempts", "remove_dead"]
 #: Seconds for which a commit that was begun is waited for. Bounded patience makes it minutes; a process may be
 #: stopped for longer in the middle of its last request, and nothing else than time tells that from death.
 COMMIT_GRACE = 3600.0
-#: Seconds for which the fate of a removed job stays, so that a job that wakes up late finds it.
+#: Seconds for which the entry of a removed job stays, so that a job that wakes up late finds that it is over, and what
+#: it wrote all the same is removed after.
 _MEMORY = 7 * 86_400.0
 
 
@@ -46,6 +48,8 @@ class DeadAttempts:
     last_sign: float
     committing: bool
     files: tuple[str, ...]
+    #: Whether its files were removed before, so long ago that the entry can go, too.
+    again: bool = False
 
 
 def dead_attempts(
@@ -59,19 +63,30 @@ def dead_attempts(
     moment = time.time() if now is None else now
     found = []
     for job, entries in _by_job(store):
-        signs = [entry.modified for path, entry in entries.items() if not path.endswith(".fate")]
-        fate = entries.get(fate_path(job))
-        if not signs and fate is not None and moment - fate.modified < _MEMORY:
-            continue
-        last = max(signs, default=0.0)
-        promised = _lease_of(store, job, lease) if job_path(job) in entries else lease
-        if moment - last <= promised:
-            continue
-        committing = fate is not None and read_fate(store, job) == COMMITTING
-        if committing and fate is not None and moment - fate.modified <= grace:
-            continue
-        found.append(DeadAttempts(job, last, committing, _told(store, entries)))
+        if (judged := _judge(store, job, entries, moment, grace, lease)) is not None:
+            found.append(judged)
     return tuple(found)
+
+
+def _judge(
+    store: Store, job: str, entries: dict[str, Entry], now: float, grace: float, usual: float
+) -> DeadAttempts | None:
+    verdict = entries.get(removed_path(job))
+    signs = [entry.modified for path, entry in entries.items() if path.endswith(".json")]
+    last = max(signs, default=0.0)
+    if verdict is not None:
+        old = now - verdict.modified >= _MEMORY
+        return DeadAttempts(job, last, False, _told(store, entries), again=True) if old else None
+    fate = entries.get(fate_path(job))
+    if fate is not None and not signs and now - fate.modified < _MEMORY:
+        return None
+    promised = _lease_of(store, job, usual) if job_path(job) in entries else usual
+    if now - last <= promised:
+        return None
+    committing = fate is not None and read_fate(store, job) == COMMITTING
+    if committing and fate is not None and now - fate.modified <= grace:
+        return None
+    return DeadAttempts(job, last, committing, _told(store, entries))
 
 
 def remove_dead(store: Store, dead: Iterable[DeadAttempts]) -> tuple[str, ...]:
@@ -102,16 +117,18 @@ def _condemn(store: Store, item: DeadAttempts) -> DeadAttempts | None:
     if fate == COMMITTING and not item.committing:
         return None
     entries = {entry.path: entry for entry in store.list_from(f"{ATTEMPTS}/{item.job}-")}
-    return DeadAttempts(item.job, item.last_sign, fate == COMMITTING, _told(store, entries))
+    return DeadAttempts(item.job, item.last_sign, fate == COMMITTING, _told(store, entries), again=item.again)
 
 
 def _forget(store: Store, condemned: Iterable[DeadAttempts]) -> None:
     for item in condemned:
-        attempts = [entry.path for entry in store.list_from(f"{ATTEMPTS}/{item.job}-")]
-        store.delete([*attempts, job_path(item.job)])
-        # That files were removed is remembered, for a job that wakes up; without a sign of life it is old enough.
-        if item.committing or not item.last_sign:
-            store.delete([fate_path(item.job)])
+        if item.committing or item.again:
+            attempts = [entry.path for entry in store.list_from(f"{ATTEMPTS}/{item.job}-")]
+            store.delete([*attempts, job_path(item.job)])
+            store.delete([fate_path(item.job), removed_path(item.job)])
+        else:
+            store.put(removed_path(item.job), b"")
+            store.delete([job_path(item.job)])
 
 
 def _by_job(store: Store) -> Iterator[tuple[str, dict[str, Entry]]]:
@@ -119,7 +136,7 @@ def _by_job(store: Store) -> Iterator[tuple[str, dict[str, Entry]]]:
     for entry in store.list_from(f"{ATTEMPTS}/"):
         name = entry.path.rpartition("/")[2]
         job = name.partition(".")[0].partition("-")[0]
-        if len(job) == 32 and name.endswith((".json", ".fate")) and entry.path.count("/") == 2:
+        if len(job) == 32 and name.endswith((".json", ".fate", ".removed")) and entry.path.count("/") == 2:
             jobs.setdefault(job, {})[entry.path] = entry
     yield from jobs.items()
 

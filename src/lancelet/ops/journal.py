@@ -3,6 +3,7 @@
     _lancelet/attempts/<job>.json              put again at each heartbeat: the sign of life is when that was
     _lancelet/attempts/<job>-<attempt>.json    the files that one attempt is about to write
     _lancelet/attempts/<job>.fate              put if absent: what was decided first, the commit or the removal
+    _lancelet/attempts/<job>.removed           the removal is done; the entry stays for a while, for files written late
 
 The folder is one that other implementations do not know, so that their cleanup leaves it alone. The fate settles the
 race between a job thought dead and whoever removes its files: of "committing" and "removing" only one can be put. A
@@ -40,6 +41,7 @@ __all__ = [
     "fate_path",
     "job_path",
     "read_fate",
+    "removed_path",
     "told_files",
 ]
 
@@ -78,13 +80,13 @@ class Attempt:
     def tell(self, files: Iterable[str]) -> None:
         """Say which files come next, before they are written; a path that ends in a slash means all below it.
 
-        Conflict where the job is over, or was given up for dead: then nothing may be written any more.
+        Conflict where the job is over, or was given up for dead: then nothing may be written any more. The entry
+        stays, because a file told before may have been written after the removal: a later one finds it.
         """
         self.files = (*self.files, *(_check_file(self.store.uri, path) for path in files))
         self.store.put(self.path, json.dumps({"files": self.files}).encode())
         found = {entry.path for entry in self.store.list_from(f"{ATTEMPTS}/{self.job}.")}
         if found != {job_path(self.job)}:
-            self.store.delete([self.path])
             raise _given_up(self.store, self.job)
 
 
@@ -134,29 +136,35 @@ class JobJournal:
     def close(self, *, used: Collection[str] | None = None) -> None:
         """Say that the commit is in: what attempts told is forgotten. Once more does nothing more.
 
-        ``used`` are the ids of the attempts whose files the commit names; what the others told is removed.
+        ``used`` are the ids of the attempts whose files the commit names. What the others told is removed; their
+        entries stay, since they may be writing yet, and a later removal looks again.
         """
-        self._stop()
-        if self._closed:
-            return
-        # The entry goes first: an attempt that tells its files from now on finds that the job is over.
-        self.store.delete([job_path(self.job)])
-        paths = [entry.path for entry in self.store.list_from(f"{ATTEMPTS}/{self.job}-")]
-        if used is not None:
-            self._remove_surplus(paths, {f"{ATTEMPTS}/{self.job}-{name}.json" for name in used})
-        self.store.delete([*paths, fate_path(self.job)])
-        self._closed = True
+        found = self._end()
+        needed = found if used is None else [path for path in found if _attempt_of(path) in used]
+        self._remove(set(found) - set(needed), needed)
+        self.store.delete([*needed, *_verdicts(self.job)])
 
     def abandon(self) -> None:
-        """Remove all that attempts told: for whoever knows that no version names it, as after a lost commit."""
-        self.close(used=())
+        """Remove all that attempts told: for whoever knows that no version names it and that no attempt is at work."""
+        found = self._end()
+        self._remove(found, ())
+        self.store.delete([*found, *_verdicts(self.job)])
 
-    def _remove_surplus(self, paths: Iterable[str], used: Collection[str]) -> None:
-        surplus = [path for path in paths if path not in used]
-        if surplus:
-            needed = {item for path in used for item in told_files(self.store, path)}
-            found = {item for path in surplus for item in told_files(self.store, path)}
-            self.store.delete(list(existing(self.store, found - needed)))
+    def _end(self) -> list[str]:
+        """Stop to give signs of life; the entries of attempts, none the second time."""
+        self._stop()
+        if self._closed:
+            return []
+        self._closed = True
+        # The entry goes first: an attempt that tells its files from now on finds that the job is over.
+        self.store.delete([job_path(self.job)])
+        return [entry.path for entry in self.store.list_from(f"{ATTEMPTS}/{self.job}-")]
+
+    def _remove(self, entries: Collection[str], needed: Iterable[str]) -> None:
+        if entries:
+            kept = {item for path in needed for item in told_files(self.store, path)}
+            told = {item for path in entries for item in told_files(self.store, path)}
+            self.store.delete(list(existing(self.store, told - kept)))
 
     def _keep_alive(self) -> None:
         while not self._over.wait(self._lease / 3):
@@ -199,6 +207,19 @@ def job_path(job: str) -> str:
 def fate_path(job: str) -> str:
     """Where it is written what was decided about a job."""
     return f"{ATTEMPTS}/{job}.fate"
+
+
+def removed_path(job: str) -> str:
+    """What is there once the files of a job were removed."""
+    return f"{ATTEMPTS}/{job}.removed"
+
+
+def _verdicts(job: str) -> tuple[str, str]:
+    return fate_path(job), removed_path(job)
+
+
+def _attempt_of(path: str) -> str:
+    return path.rpartition("-")[2].removesuffix(".json")
 
 
 def read_fate(store: Store, job: str) -> bytes | None:
