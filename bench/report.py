@@ -137,7 +137,7 @@ def chart(name: str, results: Sequence[Measured], *, path: Path | None = None) -
     axes.set_xlabel(
         f"times as fast as {baselines} (least {'CPU' if busy else 'wall'} time, log scale; red: aim)", fontsize=8
     )
-    axes.set_title(f"{name}: {date.today().isoformat()}, {_machine()}", fontsize=9)
+    axes.set_title(f"{name}: {date.today().isoformat()}, {_machine()}, load {os.getloadavg()[0]:.0f}", fontsize=9)
     path = path or RESULTS / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110, bbox_inches="tight")
