@@ -19,7 +19,6 @@ from lancelet.format.names import (
     new_detached_version,
     parse_hint,
     parse_manifest_name,
-    staging_path,
 )
 
 
@@ -48,7 +47,7 @@ def test_detached_versions_have_names_of_their_own_in_both_schemes() -> None:
     [
         *("latest_version_hint.json", "1.manifest.tmp", "x1.manifest", "d5.manifest", ".manifest", "-1.manifest"),
         *("99999999999999999999.manifest", "d99999999999999999999.manifest", "1.MANIFEST", "٣.manifest"),
-        *(staging_path("1.manifest"), "123456789012345678901.manifest"),
+        *("1.manifest-30e0b950-14b3-4fa9-b651-c37762ba20be", "123456789012345678901.manifest"),
     ],
 )
 def test_other_files_pass_for_no_manifest(name: str) -> None:
