@@ -50,6 +50,7 @@ class _Loan:
 def empty(size: int) -> Bytes:
     """``size`` bytes that hold anything.
 
+    >>> release()
     >>> first = empty(2**22)
     >>> place = first.__array_interface__["data"]
     >>> del first
