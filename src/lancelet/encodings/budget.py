@@ -8,7 +8,7 @@ import pyarrow.types as pat
 from lancelet.config import default_options
 from lancelet.errors import OverBudget
 
-__all__ = ["check_budget", "nulls", "row_bits"]
+__all__ = ["check_budget", "is_fixed", "nulls", "row_bits"]
 
 
 def check_budget(size: int) -> None:
@@ -39,6 +39,24 @@ def row_bits(kind: pa.DataType) -> int:
         return 1 + int(kind.bit_width)
     except ValueError:
         return 65
+
+
+def is_fixed(kind: pa.DataType) -> bool:
+    """Whether all values of a type take as much memory.
+
+    >>> is_fixed(pa.list_(pa.float32(), 3)), is_fixed(pa.struct([("x", pa.string())])), is_fixed(pa.null())
+    (True, False, True)
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pat.is_fixed_size_list(kind):
+        return is_fixed(kind.value_type)
+    if pat.is_struct(kind):
+        return all(is_fixed(field.type) for field in kind)
+    try:
+        return pat.is_null(kind) or (kind.bit_width > 0 and not pat.is_dictionary(kind))
+    except ValueError:
+        return False
 
 
 def nulls(count: int, kind: pa.DataType) -> pa.Array:

@@ -41,6 +41,7 @@ PAGE_BYTES = 8 * 2**20
 #: … and a single batch that takes more than this is cut into several pages.
 LARGEST_PAGE = 32 * 2**20
 _WORTH_A_THREAD = 2**20
+_AT_ONCE = 16
 _STRUCTURAL = "lance-encoding:structural-encoding"
 
 
@@ -104,7 +105,12 @@ class FileWriter:
 
     def _encode(self, flushes: Sequence[Flush]) -> None:
         large = sum(flush.rows.nbytes for flush in flushes) >= _WORTH_A_THREAD
-        for flush, pages in zip(flushes, map_tasks(Flush.encode, flushes, threads=large), strict=True):
+        # Many columns may be due at once; their pages are not all held before the first is written.
+        for first in range(0, len(flushes), _AT_ONCE):
+            self._encode_group(flushes[first : first + _AT_ONCE], threads=large)
+
+    def _encode_group(self, flushes: Sequence[Flush], *, threads: bool) -> None:
+        for flush, pages in zip(flushes, map_tasks(Flush.encode, flushes, threads=threads), strict=True):
             row = flush.first_row
             for page in pages:
                 self._pages[flush.column].append(self._place(page, row, flush.writer.scale))

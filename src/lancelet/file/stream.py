@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelet.config import default_options
-from lancelet.encodings.budget import row_bits
+from lancelet.encodings.budget import is_fixed, row_bits
 from lancelet.encodings.page import Rows
 from lancelet.encodings.shape import Shape, leaves
 from lancelet.file.data_file import DataFile
@@ -24,7 +24,7 @@ __all__ = ["Pace", "read_table", "stream_batches"]
 
 # Decoded bytes aimed at for one window; small enough for the processor's cache to matter, large enough for the pool.
 _WINDOW = 16 * 2**20
-# Rows of the first window, which shows how large rows are; and by how much a window may exceed the one before.
+# Rows of the first window where types do not tell how large rows are; by how much a window may exceed the one before.
 _FIRST_ROWS = 32 * 2**10
 _STEP = 8
 # Encoded strings and levels are smaller than what they decode to.
@@ -58,7 +58,9 @@ class Pace:
     def first(file: DataFile | LegacyFile, shapes: Sequence[Shape], batch_size: int) -> Pace:
         """The pace to begin with."""
         found = Pace(batch_size, batch_size)
-        found.rows = found._whole_batches(min(_FIRST_ROWS, int(_target() / max(1.0, _row_bytes(file, shapes)))))
+        rows = int(_target() / max(1.0, _row_bytes(file, shapes)))
+        known = all(is_fixed(shape.field.type) for shape in shapes)
+        found.rows = found._whole_batches(rows if known else min(rows, _FIRST_ROWS))
         return found
 
 
@@ -69,6 +71,8 @@ def _target() -> int:
 def _row_bytes(file: DataFile | LegacyFile, shapes: Sequence[Shape]) -> float:
     """About what a row takes once decoded: as its type says, or as the stored bytes suggest."""
     fixed = sum(row_bits(shape.field.type) / 8 for shape in shapes)
+    if all(is_fixed(shape.field.type) for shape in shapes):
+        return fixed
     if isinstance(file, LegacyFile):
         return max(fixed, _GROWTH * file.size / max(file.num_rows, 1))
     columns = [file.column(leaf.column) for shape in shapes for leaf in leaves(shape)]
