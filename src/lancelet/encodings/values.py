@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from lancelet.config import default_options
 from lancelet.encodings.budget import check_budget
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.kernels import gather, utf8
@@ -276,7 +277,7 @@ def _wide_enough(
 ) -> npt.NDArray[np.signedinteger]:
     """Offsets that reach as far as the values taken do: a few long items may be asked for any number of times."""
     lengths = np.diff(offsets)
-    if len(indices) * int(lengths.max(initial=0)) <= _FEW_BYTES:
+    if len(indices) * int(lengths.max(initial=0)) <= min(_FEW_BYTES, default_options().memory_budget):
         return offsets
     total = int(lengths[indices].sum(dtype=np.int64))
     check_budget(total)
