@@ -153,3 +153,41 @@ def test_metadata_and_global_buffers_are_seen_by_both(tmp_path: Path) -> None:
     assert [(c.num_pages, c.size_bytes) for c in ours.file_statistics().columns] == [
         (c.num_pages, c.size_bytes) for c in theirs.file_statistics().columns
     ]
+
+
+def _hidden(items: pa.Array) -> pa.Array:
+    """Four lists over nine items, of which the second and the fourth are null and yet have items behind them."""
+    validity = pa.py_buffer(bytes([0b0101]))
+    offsets = pa.py_buffer(np.array([0, 2, 5, 6, 9], np.int32))
+    return pa.Array.from_buffers(pa.list_(items.type), 4, [validity, offsets], 2, children=[items])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "items",
+    [
+        pa.array(range(9)),
+        pa.array([f"s{at}" for at in range(9)]),
+        pa.array([[at, None] for at in range(12)], pa.list_(pa.int32(), 2)).slice(3),
+        pa.array([[[at, None], None] for at in range(12)], pa.list_(pa.list_(pa.int8(), 2), 2)).slice(3),
+    ],
+    ids=["numbers", "strings", "vectors of a slice", "vectors of vectors of a slice"],
+)
+def test_items_behind_null_lists_are_not_written(items: pa.Array, version: str, tmp_path: Path) -> None:
+    lists = _hidden(items)
+    path = tmp_path / "a.lance"
+    _write("lancelet", path, pa.table({"c": lists}), version)
+    for reader in READERS.values():
+        assert reader(str(path)).read_all().to_table()["c"].to_pylist() == lists.to_pylist()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_lists_inside_null_structs_are_not_written(version: str, tmp_path: Path) -> None:
+    lists = pa.array([[1, 2], [3], [4, 5], [6]])
+    structs = pa.StructArray.from_arrays(
+        [lists, pa.array([1, 2, 3, 4])], names=["l", "x"], mask=pa.array([False, True, False, False])
+    ).slice(1)
+    path = tmp_path / "a.lance"
+    _write("lancelet", path, pa.table({"c": structs}), version)
+    for reader in READERS.values():
+        assert reader(str(path)).read_all().to_table()["c"].to_pylist() == structs.to_pylist()
