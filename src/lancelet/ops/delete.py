@@ -14,11 +14,11 @@ from lancelet.format import operations as op
 from lancelet.format.fragments import DeletionFile, Fragment
 from lancelet.format.names import deletion_path
 from lancelet.format.transaction import COMMIT_MESSAGE, Transaction
-from lancelet.ops.stored import deletions_of
 from lancelet.rows.addresses import UInt32s, as_uint64s, by_fragment
 from lancelet.rows.deletion_files import write_deletions
 from lancelet.rows.deletions import DeletionVector, union
 from lancelet.table.commit import commit
+from lancelet.table.deletions import deletions_of
 from lancelet.table.outcome import Committed, Outcome
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot

@@ -19,9 +19,8 @@ from lancelet.format.arrow import field_to_arrow, schema_to_arrow
 from lancelet.format.fields import Field, Schema
 from lancelet.format.fragments import DataFile, Fragment
 from lancelet.format.versions import FileVersion
-from lancelet.rows.deletion_files import read_deletions
-from lancelet.rows.deletions import NO_DELETIONS, DeletionVector
-from lancelet.storage.paths import join_uri
+from lancelet.rows.deletions import DeletionVector
+from lancelet.table.deletions import deletions_of
 from lancelet.table.paths import Places
 
 __all__ = ["Part", "StoredFragment", "column_of", "deletions_of", "open_fragment", "present"]
@@ -59,22 +58,6 @@ def present(field: Field, columns: frozenset[int]) -> Field | None:
         return field if field.id in columns else None
     children = tuple(found for child in field.children if (found := present(child, columns)) is not None)
     return replace(field, children=children) if children else None
-
-
-def deletions_of(places: Places, fragment: Fragment, *, physical_rows: int | None = None) -> DeletionVector:
-    """The deleted rows of a fragment."""
-    file = fragment.deletion_file
-    if file is None:
-        return NO_DELETIONS
-    store, path = places.deletion_file(fragment.id, file)
-    return read_deletions(
-        store.read_all(path),
-        file.kind,
-        physical_rows=fragment.physical_rows if physical_rows is None else physical_rows,
-        num_deleted_rows=file.num_deleted_rows,
-        uri=join_uri(store.uri, path),
-        fragment=fragment.id,
-    )
 
 
 def open_fragment(places: Places, schema: Schema, fragment: Fragment) -> StoredFragment:

@@ -15,11 +15,11 @@ from lancelet.format.fragments import DeletionFile, Fragment
 from lancelet.format.names import deletion_path
 from lancelet.format.operations import Delete, Update
 from lancelet.format.transaction import Transaction
-from lancelet.rows.deletion_files import read_deletions, write_deletions
+from lancelet.rows.deletion_files import write_deletions
 from lancelet.rows.deletions import DeletionVector, union
-from lancelet.storage.paths import join_uri
 from lancelet.table.clashes import Clash, retry
 from lancelet.table.conflicts import Ours
+from lancelet.table.deletions import deletions_of
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
@@ -60,7 +60,7 @@ def rebase(ours: Ours, transaction: Transaction, current: Snapshot) -> Rebased:
         places = Places.of(current)
         merged: dict[int, Fragment] = {}
         for now, own in pairs:
-            there = _deleted(places, now)
+            there = deletions_of(places, now)
             wanted = DeletionVector(ours.affected_rows[own.id])
             both = np.intersect1d(there.rows, wanted.rows)
             if len(both):
@@ -72,21 +72,6 @@ def rebase(ours: Ours, transaction: Transaction, current: Snapshot) -> Rebased:
             updated_fragments=tuple(merged.get(item.id, item) for item in operation.updated_fragments),
         )
     return Rebased(replace(transaction, operation=operation, read_version=current.version))
-
-
-def _deleted(places: Places, fragment: Fragment) -> DeletionVector:
-    file = fragment.deletion_file
-    if file is None:
-        return DeletionVector()
-    store, path = places.deletion_file(fragment.id, file)
-    return read_deletions(
-        store.read_all(path),
-        file.kind,
-        physical_rows=fragment.physical_rows,
-        num_deleted_rows=file.num_deleted_rows,
-        uri=join_uri(store.uri, path),
-        fragment=fragment.id,
-    )
 
 
 def _with_deletions(current: Snapshot, fragment: Fragment, deleted: DeletionVector) -> Fragment:
