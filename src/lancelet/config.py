@@ -91,7 +91,7 @@ class Options:
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     #: Gaps up to this many bytes are read rather than skipped.
     coalesce_gap: int = 64 * 2**10
-    #: No request asks for more bytes than this, unless a single range does.
+    #: No request asks for more bytes than this: longer ranges are split into equal requests.
     largest_request: int = 16 * 2**20
     #: Whether a local write survives a power cut before it is acknowledged.
     durable: bool = False

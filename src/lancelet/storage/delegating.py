@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 
+from lancelet.storage.closing import ClosesOrAborts
 from lancelet.storage.store import Data, Entry, Range, Store, Writer
 
 __all__ = ["Delegating", "DelegatingWriter"]
@@ -65,7 +65,7 @@ class Delegating:
         self.inner.delete(paths)
 
 
-class DelegatingWriter:
+class DelegatingWriter(ClosesOrAborts):
     """A writer that is another writer."""
 
     def __init__(self, inner: Writer) -> None:
@@ -87,14 +87,3 @@ class DelegatingWriter:
     def abort(self) -> None:
         """As the inner writer."""
         self.inner.abort()
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

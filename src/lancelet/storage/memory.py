@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 
 from lancelet.errors import AlreadyExists, InvalidInput, NotFound
+from lancelet.storage.closing import ClosesOrAborts
 from lancelet.storage.locks import fork_safe_lock
 from lancelet.storage.paths import check_path, join_uri, split_uri
 from lancelet.storage.ranges import check_ranges, end_of, past_end
@@ -147,7 +147,7 @@ class MemoryStore:
         return found[0]
 
 
-class _MemoryWriter:
+class _MemoryWriter(ClosesOrAborts):
     """The pieces of an object to be."""
 
     def __init__(self, store: MemoryStore, path: str) -> None:
@@ -181,14 +181,3 @@ class _MemoryWriter:
         if self._content is None:
             raise InvalidInput("the writer is closed", uri=join_uri(self._store.uri, self._path))
         return self._content
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

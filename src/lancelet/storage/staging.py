@@ -11,8 +11,9 @@ from types import TracebackType
 
 from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound, Storage
 from lancelet.events import emit, listening
+from lancelet.storage.closing import ClosesOrAborts
 from lancelet.storage.paths import TEMPORARY_PREFIX
-from lancelet.storage.store import Data, Writer, as_bytes
+from lancelet.storage.store import Data, as_bytes
 
 __all__ = ["Staged", "StagedWriter", "os_error"]
 
@@ -179,7 +180,7 @@ class Staged:
             raise _cannot_write(error, self.target) from error
 
 
-class StagedWriter:
+class StagedWriter(ClosesOrAborts):
     """A Writer over a staged file."""
 
     def __init__(self, staged: Staged) -> None:
@@ -220,17 +221,6 @@ class StagedWriter:
     def _expect_open(self) -> None:
         if self._state != "open":
             raise InvalidInput(f"the writer is {self._state}", uri=self._staged.target)
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def _cannot_write(error: OSError, target: str, *, exclusive: bool = False) -> LanceletError:
