@@ -14,7 +14,7 @@ import pytest
 
 from lancelet.ops import columns, delete, new_columns, write
 from lancelet.ops.data_files import Limits
-from lancelet.ops.scan import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, scan
+from lancelet.query.scan import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, scan
 from lancelet.storage import open_store
 from lancelet.table.commit import commit
 from lancelet.table.outcome import committed

@@ -22,8 +22,8 @@ from lancelet.format.manifest import data_version
 from lancelet.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelet.format.versions import FileVersion
 from lancelet.ops.data_files import NewFile, Rows, batches_of, check_version, discard
-from lancelet.ops.scan import scan
-from lancelet.ops.stored import open_fragment
+from lancelet.query.scan import scan
+from lancelet.query.stored import open_fragment
 from lancelet.rows.deletions import DeletionVector
 from lancelet.table.commit import commit
 from lancelet.table.outcome import Conflict, Outcome

@@ -19,7 +19,7 @@ from lancelet.format.names import DATA, DELETIONS
 from lancelet.format.transaction import Transaction
 from lancelet.ops import columns, delete, new_columns, write
 from lancelet.ops.data_files import Limits, NewFile
-from lancelet.ops.scan import plan_scan, run_scan, scan
+from lancelet.query.scan import plan_scan, run_scan, scan
 from lancelet.rows.addresses import join
 from lancelet.storage.memory import MemoryStore
 from lancelet.storage.store import Store

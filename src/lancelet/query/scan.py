@@ -20,7 +20,7 @@ from lancelet.format.blobs import file_schema
 from lancelet.format.fields import Schema
 from lancelet.format.flags import STABLE_ROW_IDS
 from lancelet.format.fragments import Fragment
-from lancelet.ops.stored import StoredFragment, column_of, open_fragment
+from lancelet.query.stored import StoredFragment, column_of, open_fragment
 from lancelet.rows.addresses import UInt64s, join
 from lancelet.rows.segments import read_sequence
 from lancelet.rows.sequences import RowIdSequence

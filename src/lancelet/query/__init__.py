@@ -1,0 +1,1 @@
+"""Questions to tables: scans, takes, counts and searches, planned, carried out and explained."""
