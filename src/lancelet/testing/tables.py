@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
 
@@ -37,14 +38,17 @@ __all__ = [
 TWO_COLUMNS = Schema((Field("a", "int64"), Field("b", "double"))).with_ids()
 
 
-def empty_fragment(rows: int = 10) -> Fragment:
-    """A fragment of two columns, in a file that is not there."""
-    return Fragment(0, (DataFile(data_file_name(), (0, 1), (0, 1), 2, 2, 1),), physical_rows=rows)
+def empty_fragment(rows: int = 10, *, file: str = "") -> Fragment:
+    """A fragment of two columns, in a file that is not there; of a new name unless one is given."""
+    return Fragment(0, (DataFile(file or data_file_name(), (0, 1), (0, 1), 2, 2, 1),), physical_rows=rows)
 
 
-def make_table(store: Store, fragments: int = 3, *, stable_row_ids: bool = False) -> Snapshot:
-    """A new table of fragments without files."""
-    operation = op.Overwrite(tuple(empty_fragment() for _ in range(fragments)), TWO_COLUMNS)
+def make_table(
+    store: Store, fragments: int = 3, *, stable_row_ids: bool = False, files: Sequence[str] = ()
+) -> Snapshot:
+    """A new table of fragments without files; ``files`` names those of the first ones."""
+    names = [*files, *[""] * (fragments - len(files))]
+    operation = op.Overwrite(tuple(empty_fragment(file=name) for name in names), TWO_COLUMNS)
     committed(create_table(store, Transaction(0, operation), stable_row_ids=stable_row_ids))
     return open_snapshot(store)
 
