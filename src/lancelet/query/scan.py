@@ -11,15 +11,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelet.errors import InvalidInput, Unsupported
+from lancelet.expr import Column, Expr, evaluate, keep
 from lancelet.file.reading import read_columns
-from lancelet.file.shapes import project
 from lancelet.file.stream import Pace
 from lancelet.file.workers import ahead as reading_ahead
-from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.blobs import file_schema
-from lancelet.format.fields import Schema
 from lancelet.format.flags import STABLE_ROW_IDS
 from lancelet.format.fragments import Fragment
+from lancelet.query.reads import Reads, reads_of
+from lancelet.query.request import (
+    CREATED_AT,
+    LAST_UPDATED_AT,
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    ScanRequest,
+    bound_schema,
+    request_for,
+)
 from lancelet.query.stored import StoredFragment, column_of, open_fragment
 from lancelet.rows.addresses import UInt64s, join
 from lancelet.rows.segments import read_sequence
@@ -30,11 +39,6 @@ from lancelet.table.snapshot import Snapshot
 
 __all__ = ["CREATED_AT", "LAST_UPDATED_AT", "ROW_ADDRESS", "ROW_ID", "ScanPlan", "plan_scan", "run_scan", "scan"]
 
-#: Columns that no file holds: what is known of the rows themselves.
-ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
-CREATED_AT, LAST_UPDATED_AT = "_row_created_at_version", "_row_last_updated_at_version"
-_SYSTEM = (ROW_ID, ROW_ADDRESS, CREATED_AT, LAST_UPDATED_AT)
-
 _FIRST_VERSION = 1
 
 
@@ -42,44 +46,46 @@ _FIRST_VERSION = 1
 class ScanPlan:
     """Which columns of which fragments are to be read. Pure: nothing is open yet."""
 
-    #: The fields to read, as files hold them: blobs as the description of where they lie.
-    schema: Schema
+    request: ScanRequest
     #: The columns to hand out, in order.
-    arrow: pa.Schema
+    schema: pa.Schema
+    outputs: tuple[tuple[str, Expr], ...]
+    reads: Reads
     fragments: Sequence[Fragment]
     stable_row_ids: bool
-    batch_size: int
 
 
-def plan_scan(
-    snapshot: Snapshot,
-    columns: Sequence[str] | None = None,
-    *,
-    batch_size: int = 8192,
-    fragment_ids: Sequence[int] | None = None,
-) -> ScanPlan:
-    """A scan of some columns, all if none are named; dotted paths name nested ones.
-
-    ``_rowid``, ``_rowaddr``, ``_row_created_at_version`` and ``_row_last_updated_at_version`` are to be had where
-    they are named.
-    """
-    if batch_size < 1:
-        raise InvalidInput(f"batch_size is {batch_size}, expected at least 1")
+def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
+    """How a request is answered by one version of a table."""
     stored = file_schema(snapshot.schema)
-    names = [item.name for item in stored.fields] if columns is None else list(dict.fromkeys(columns))
-    schema = project(stored, [name for name in names if name not in _SYSTEM])
-    arrow = schema_to_arrow(schema)
-    tops = dict.fromkeys(name if name in _SYSTEM else _top(schema, name) for name in names)
-    out = [pa.field(name, pa.uint64(), True) if name in _SYSTEM else arrow.field(name) for name in tops]
+    bound = bound_schema(snapshot.schema)
+    outputs = request.columns
+    if outputs is None:
+        outputs = tuple((item.name, Column((item.name,), bound.field(item.name).type)) for item in stored.fields)
+    names = [name for name, _ in outputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"column {name!r} is asked for more than once", column=name)
+    for item in request.order_by or ():
+        raise Unsupported(f"an order by {item.expr}")
+    if request.include_deleted or request.ranges:
+        raise Unsupported("deleted rows, or ranges of rows")
+    wanted = [expr for _, expr in outputs] + ([] if request.filter is None else [request.filter])
     fragments: Sequence[Fragment] = snapshot.manifest.fragments
-    if fragment_ids is not None:
-        fragments = [_fragment(snapshot, number) for number in fragment_ids]
+    if request.fragments is not None:
+        fragments = [_fragment(snapshot, number) for number in request.fragments]
     stable = bool(snapshot.manifest.reader_flags & STABLE_ROW_IDS.value)
-    return ScanPlan(schema, pa.schema(out, arrow.metadata), fragments, stable, batch_size)
+    schema = pa.schema([_output(name, expr, bound) for name, expr in outputs], bound.metadata)
+    return ScanPlan(request, schema, outputs, reads_of(stored, wanted), fragments, stable)
 
 
-def _top(schema: Schema, path: str) -> str:
-    return path if any(item.name == path for item in schema.fields) else path.split(".")[0]
+def _output(name: str, expr: Expr, bound: pa.Schema) -> pa.Field:
+    if not isinstance(expr, Column):
+        return pa.field(name, expr.type)
+    field = bound.field(expr.path[0])
+    for step in expr.path[1:]:
+        field = field.type.field(step)
+    return field.with_name(name) if len(expr.path) == 1 else field.with_name(name).with_nullable(True)
 
 
 def _fragment(snapshot: Snapshot, number: int) -> Fragment:
@@ -91,20 +97,34 @@ def _fragment(snapshot: Snapshot, number: int) -> Fragment:
 
 def run_scan(plan: ScanPlan, places: Places) -> Iterator[pa.RecordBatch]:
     """The batches of a scan, none larger than the plan's size; the next window is read while one is handed out."""
+    size, skip, left = plan.request.batch_size, plan.request.offset, plan.request.limit
+    for table in _tables(plan, places):
+        skipped = min(skip, table.num_rows)
+        skip -= skipped
+        table = table.slice(skipped, left)
+        left = None if left is None else left - table.num_rows
+        for start in range(0, table.num_rows, size):
+            piece = table.slice(start, size)
+            batches = piece.to_batches()
+            yield batches[0] if len(batches) == 1 else piece.combine_chunks().to_batches()[0]
+        if left == 0:
+            return
+
+
+def _tables(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
     windows = _windows(plan, places)
     ahead = _submit(plan, windows)
     while ahead is not None:
         table = ahead[1].result()
         ahead[0].pace.seen(max(ahead[0].stop - ahead[0].start, 1), table.nbytes)
         ahead = _submit(plan, windows)
-        for start in range(0, table.num_rows, plan.batch_size):
-            piece = table.slice(start, plan.batch_size)
-            batches = piece.to_batches()
-            yield batches[0] if len(batches) == 1 else piece.combine_chunks().to_batches()[0]
+        yield table
 
 
-def scan(snapshot: Snapshot, columns: Sequence[str] | None = None, *, batch_size: int = 8192) -> pa.RecordBatchReader:
-    """The rows of a version as a stream.
+def scan(
+    snapshot: Snapshot, request: ScanRequest | Sequence[str] | None = None, *, batch_size: int = 8192
+) -> pa.RecordBatchReader:
+    """The rows of a version as a stream: those that a request asks for, or some columns of all.
 
     >>> from lancelet.ops.write import create
     >>> from lancelet.storage import open_store
@@ -113,8 +133,10 @@ def scan(snapshot: Snapshot, columns: Sequence[str] | None = None, *, batch_size
     >>> scan(open_snapshot(open_store("memory://scanned")), ["y", "_rowaddr"]).read_all().to_pydict()
     {'y': ['a', 'b'], '_rowaddr': [0, 1]}
     """
-    plan = plan_scan(snapshot, columns, batch_size=batch_size)
-    return pa.RecordBatchReader.from_batches(plan.arrow, run_scan(plan, Places.of(snapshot)))
+    if not isinstance(request, ScanRequest):
+        request = request_for(snapshot, request, batch_size=batch_size)
+    plan = plan_scan(snapshot, request)
+    return pa.RecordBatchReader.from_batches(plan.schema, run_scan(plan, Places.of(snapshot)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +148,8 @@ class _Window:
     pace: Pace
     start: int
     stop: int
+    #: Live rows of the table before the fragment.
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +167,21 @@ def _submit(plan: ScanPlan, windows: Iterator[_Window]) -> tuple[_Window, Future
 
 
 def _windows(plan: ScanPlan, places: Places) -> Iterator[_Window]:
+    size, offset = plan.request.batch_size, 0
     for fragment in plan.fragments:
-        stored = open_fragment(places, plan.schema, fragment)
+        stored = open_fragment(places, plan.reads.schema, fragment)
         lineage = _lineage(plan, stored)
-        paces = [Pace.first(part.file, part.shapes, plan.batch_size) for part in stored.parts]
+        paces = [Pace.first(part.file, part.shapes, size) for part in stored.parts]
         # All parts are decoded for the same rows, and take their memory together.
-        rows = min((pace.rows for pace in paces), default=plan.batch_size * 4) // max(len(paces), 1)
-        pace = Pace(plan.batch_size, max(rows, plan.batch_size))
+        rows = min((pace.rows for pace in paces), default=size * 4) // max(len(paces), 1)
+        pace = Pace(size, max(rows, size))
         start = 0
         while start < stored.physical_rows:
             stop = min(start + pace.rows, stored.physical_rows)
             if stored.deleted.live_count(start, stop):
-                yield _Window(stored, lineage, pace, start, stop)
+                yield _Window(stored, lineage, pace, start, stop, offset)
             start = stop
+        offset += stored.physical_rows - len(stored.deleted)
 
 
 def _read(plan: ScanPlan, window: _Window) -> pa.Table:
@@ -168,19 +194,30 @@ def _read(plan: ScanPlan, window: _Window) -> pa.Table:
     count = window.stop - window.start
     columns = {
         item.name: column_of(item, [pair for pair in found if pair[0].id == item.id], count)
-        for item in plan.schema.fields
+        for item in plan.reads.schema.fields
     }
-    for name in plan.arrow.names:
-        if name in _SYSTEM:
-            columns[name] = pa.chunked_array([pa.array(_system(plan, window, name))])
-    table = pa.table([columns[name] for name in plan.arrow.names], schema=plan.arrow)
+    for name in plan.reads.system:
+        columns[name] = pa.chunked_array([pa.array(_system(plan, window, name))])
+    table = pa.table(columns) if columns else pa.table({ROW_ID: pa.nulls(count)})
     live = stored.deleted.live_mask(window.start, window.stop)
-    return table if live is None else table.filter(pa.array(live))
+    if live is not None:
+        table = table.filter(pa.array(live))
+    if plan.request.filter is not None:
+        table = table.filter(pa.array(keep(plan.request.filter, table)))
+    return _outputs(plan, table)
+
+
+def _outputs(plan: ScanPlan, table: pa.Table) -> pa.Table:
+    if not plan.outputs:
+        return table.select([])
+    return pa.table([evaluate(expr, table) for _, expr in plan.outputs], schema=plan.schema)
 
 
 def _system(plan: ScanPlan, window: _Window, name: str) -> npt.NDArray[np.uint64]:
     """A column of what is known of the rows of a window, by position."""
     start, stop = window.start, window.stop
+    if name == ROW_OFFSET:
+        return window.stored.deleted.to_logical(np.arange(start, stop)).astype(np.uint64) + np.uint64(window.offset)
     if name == ROW_ADDRESS or (name == ROW_ID and not plan.stable_row_ids):
         return join(window.stored.fragment.id, np.arange(start, stop, dtype=np.uint64))
     lineage = window.lineage
@@ -199,7 +236,7 @@ def _versions(sequence: VersionSequence | None, start: int, stop: int) -> UInt64
 
 
 def _lineage(plan: ScanPlan, stored: StoredFragment) -> _Lineage:
-    item, rows, names = stored.fragment, stored.physical_rows, plan.arrow.names
+    item, rows, names = stored.fragment, stored.physical_rows, plan.reads.system
     spilled = {
         ROW_ID: item.column_row_ids,
         CREATED_AT: item.column_created_at_versions,
