@@ -21,6 +21,7 @@ from lancelet.table.outcome import committed
 from lancelet.table.snapshot import Snapshot, open_snapshot
 from lancelet.table.tags import create_tag, list_tags
 from lancelet.table.versions import restore_transaction
+from lancelet.testing.servers import ServedStore
 
 LINEAGE = [CREATED_AT, LAST_UPDATED_AT]
 STEPS = 10
@@ -51,11 +52,11 @@ def rows(schema: pa.Schema, first: int, count: int, draw: random.Random) -> pa.T
     )
 
 
-def opened(root: Path) -> Snapshot:
+def opened(root: str) -> Snapshot:
     return open_snapshot(open_store(root))
 
 
-def dataset_of(root: Path, **options: Any) -> Any:
+def dataset_of(root: str, **options: Any) -> Any:
     """What pylance opens; its annotations are narrower than what it takes."""
     return lance.dataset(root, **options)
 
@@ -63,34 +64,34 @@ def dataset_of(root: Path, **options: Any) -> Any:
 class Pylance:
     """Each change as pylance makes it."""
 
-    def append(self, root: Path, table: pa.Table) -> None:
+    def append(self, root: str, table: pa.Table) -> None:
         lance.write_dataset(table, root, mode="append", max_rows_per_file=9)
 
-    def overwrite(self, root: Path, table: pa.Table) -> None:
+    def overwrite(self, root: str, table: pa.Table) -> None:
         lance.write_dataset(table, root, mode="overwrite", max_rows_per_file=9)
 
-    def delete(self, root: Path, keys: range) -> None:
+    def delete(self, root: str, keys: range) -> None:
         dataset_of(root).delete(f"key >= {keys.start} AND key < {keys.stop}")
 
-    def add(self, root: Path, table: pa.Table) -> None:
+    def add(self, root: str, table: pa.Table) -> None:
         dataset_of(root).add_columns(table.to_reader(max_chunksize=4))
 
-    def add_null(self, root: Path, schema: pa.Schema) -> None:
+    def add_null(self, root: str, schema: pa.Schema) -> None:
         dataset_of(root).add_columns(schema)
 
-    def drop(self, root: Path, path: str) -> None:
+    def drop(self, root: str, path: str) -> None:
         dataset_of(root).drop_columns([path])
 
-    def rename(self, root: Path, names: Mapping[str, str]) -> None:
+    def rename(self, root: str, names: Mapping[str, str]) -> None:
         dataset_of(root).alter_columns(*({"path": path, "name": name} for path, name in names.items()))
 
-    def cast(self, root: Path, column: str) -> None:
+    def cast(self, root: str, column: str) -> None:
         dataset_of(root).alter_columns({"path": column, "data_type": pa.int64()})
 
-    def restore(self, root: Path, version: int) -> None:
+    def restore(self, root: str, version: int) -> None:
         dataset_of(root, version=version).restore()
 
-    def tag(self, root: Path, name: str) -> None:
+    def tag(self, root: str, name: str) -> None:
         dataset = dataset_of(root)
         dataset.tags.create(name, dataset.version)
 
@@ -98,41 +99,41 @@ class Pylance:
 class Lancelet:
     """The same changes by our operations."""
 
-    def append(self, root: Path, table: pa.Table) -> None:
+    def append(self, root: str, table: pa.Table) -> None:
         committed(write.append(opened(root), table.to_reader(max_chunksize=5), limits=Limits(rows_per_file=9)))
 
-    def overwrite(self, root: Path, table: pa.Table) -> None:
+    def overwrite(self, root: str, table: pa.Table) -> None:
         committed(write.overwrite(opened(root), table, limits=Limits(rows_per_file=9)))
 
-    def delete(self, root: Path, keys: range) -> None:
+    def delete(self, root: str, keys: range) -> None:
         found = scan(opened(root), ["key", ROW_ADDRESS]).read_all()
         wanted = pc.is_in(found["key"], pa.array(keys, pa.int64()))
         committed(delete.delete(opened(root), found.filter(wanted)[ROW_ADDRESS].to_numpy()))
 
-    def add(self, root: Path, table: pa.Table) -> None:
+    def add(self, root: str, table: pa.Table) -> None:
         committed(new_columns.add_columns(opened(root), table.to_reader(max_chunksize=4)))
 
-    def add_null(self, root: Path, schema: pa.Schema) -> None:
+    def add_null(self, root: str, schema: pa.Schema) -> None:
         committed(new_columns.add_null_columns(opened(root), schema))
 
-    def drop(self, root: Path, path: str) -> None:
+    def drop(self, root: str, path: str) -> None:
         committed(columns.drop_columns(opened(root), [path]))
 
-    def rename(self, root: Path, names: Mapping[str, str]) -> None:
+    def rename(self, root: str, names: Mapping[str, str]) -> None:
         committed(columns.rename_columns(opened(root), names))
 
-    def cast(self, root: Path, column: str) -> None:
+    def cast(self, root: str, column: str) -> None:
         committed(new_columns.cast_column(opened(root), column, pa.int64()))
 
-    def restore(self, root: Path, version: int) -> None:
+    def restore(self, root: str, version: int) -> None:
         snapshot = opened(root)
         committed(commit(snapshot, restore_transaction(snapshot, version)))
 
-    def tag(self, root: Path, name: str) -> None:
+    def tag(self, root: str, name: str) -> None:
         create_tag(open_store(root), name, opened(root).version)
 
 
-def chosen(root: Path, step: int, draw: random.Random) -> tuple[str, object]:
+def chosen(root: str, step: int, draw: random.Random) -> tuple[str, object]:
     """A change that the table as it is allows, and what it is to be done with."""
     dataset = dataset_of(root)
     others = [name for name in dataset.schema.names if name != "key"]
@@ -159,7 +160,7 @@ def chosen(root: Path, step: int, draw: random.Random) -> tuple[str, object]:
     return change, choices[change]
 
 
-def seen_by_pylance(root: Path) -> tuple[object, ...]:
+def seen_by_pylance(root: str) -> tuple[object, ...]:
     """What pylance finds in a table: rows, their ids, addresses and versions, fields with their ids, tags."""
     dataset = dataset_of(root)
     names = [*dataset.schema.names, *(LINEAGE if dataset.has_stable_row_ids else [])]
@@ -174,7 +175,7 @@ def seen_by_pylance(root: Path) -> tuple[object, ...]:
     return found.to_pydict(), found.schema, fields, tags, operations, dataset.version
 
 
-def check_our_view(root: Path, batch_size: int) -> None:
+def check_our_view(root: str, batch_size: int) -> None:
     """We read of the table what pylance reads."""
     snapshot, dataset = opened(root), dataset_of(root)
     lineage = LINEAGE if dataset.has_stable_row_ids else []
@@ -188,13 +189,8 @@ def check_our_view(root: Path, batch_size: int) -> None:
     assert known == {name: tag["version"] for name, tag in dataset.tags.list().items()}
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable-ids"])
-@pytest.mark.parametrize("seed", range(3), ids=lambda seed: f"seed-{seed}")
-def test_a_history_of_operations_by_turns_is_that_of_pylance_alone(
-    tmp_path: Path, seed: int, stable: bool, version: Any
-) -> None:
-    alone, turns = tmp_path / "alone", tmp_path / "turns"
+def check_history(alone: str, turns: str, seed: int, stable: bool, version: Any, steps: int) -> None:
+    """Make one history by pylance at ``alone`` and by turns at ``turns``; both find the same after every step."""
     draw = random.Random(f"{seed} {stable} {version}")
     first = rows(pa.schema([("key", pa.int64()), *KINDS.items()]), 0, 20, draw)
     lance.write_dataset(first, alone, enable_stable_row_ids=stable, data_storage_version=version, max_rows_per_file=9)
@@ -202,7 +198,7 @@ def test_a_history_of_operations_by_turns_is_that_of_pylance_alone(
     made = write.create(open_store(turns), first, stable_row_ids=stable, data_storage_version=version, limits=limits)
     committed(made)
     done = []
-    for step in range(1, STEPS + 1):
+    for step in range(1, steps + 1):
         change, argument = chosen(alone, step, draw)
         writer: Pylance | Lancelet = Lancelet() if draw.random() < 0.6 else Pylance()
         done.append((change, type(writer).__name__))
@@ -211,3 +207,42 @@ def test_a_history_of_operations_by_turns_is_that_of_pylance_alone(
         assert seen_by_pylance(turns) == seen_by_pylance(alone), done
         check_our_view(turns, draw.choice([3, 8192]))
     check_our_view(alone, 1)
+
+
+VERSIONS = pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+STABLE = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable-ids"])
+
+
+@VERSIONS
+@STABLE
+@pytest.mark.parametrize("seed", range(3), ids=lambda seed: f"seed-{seed}")
+def test_a_history_of_operations_by_turns_is_that_of_pylance_alone(
+    tmp_path: Path, seed: int, stable: bool, version: Any
+) -> None:
+    check_history(str(tmp_path / "alone"), str(tmp_path / "turns"), seed, stable, version, STEPS)
+
+
+@pytest.mark.long
+@VERSIONS
+@STABLE
+@pytest.mark.parametrize("seed", range(100, 120), ids=lambda seed: f"seed-{seed}")
+def test_a_long_history_of_operations_by_turns_is_that_of_pylance_alone(
+    tmp_path: Path, seed: int, stable: bool, version: Any
+) -> None:
+    check_history(str(tmp_path / "alone"), str(tmp_path / "turns"), seed, stable, version, 3 * STEPS)
+
+
+@pytest.fixture
+def bucket(s3_server: ServedStore, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place on the S3 server that both reach by what the environment says."""
+    for name, value in s3_server.storage_options.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    return s3_server.place()
+
+
+@STABLE
+@pytest.mark.parametrize("seed", range(20, 22), ids=lambda seed: f"seed-{seed}")
+def test_a_history_on_s3_by_turns_is_that_of_pylance_alone(
+    tmp_path: Path, bucket: str, seed: int, stable: bool
+) -> None:
+    check_history(str(tmp_path / "alone"), bucket, seed, stable, "2.2", STEPS)
