@@ -9,6 +9,8 @@ from lancelet.kernels.reference import chunking as chunking
 from lancelet.kernels.reference import fsst as fsst
 from lancelet.kernels.reference import fsst_encode as fsst_encode
 from lancelet.kernels.reference import gather as gather
+from lancelet.kernels.reference import hashing as hashing
+from lancelet.kernels.reference import joining as joining
 from lancelet.kernels.reference import jsonb as jsonb
 from lancelet.kernels.reference import jsonb_encode as jsonb_encode
 from lancelet.kernels.reference import level_index as level_index
