@@ -1,0 +1,176 @@
+"""The order of values, as indexes sort them: nulls first, then ascending.
+
+Floating-point numbers are in total order: NaN above infinity, NaN with a minus sign below minus infinity; zeros of
+either sign are the same, and so are NaNs of one sign. Strings and bytes are ordered byte by byte.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from lancelet.rows.runs import Int64s
+
+__all__ = ["Ascending", "are_ascending", "is_number", "number_keys", "orderable", "sort_places"]
+
+_Keys = npt.NDArray[np.integer]
+_WIDTHS: dict[int, type[np.unsignedinteger]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+def orderable(kind: pa.DataType) -> bool:
+    """Whether values of a type have an order that indexes know.
+
+    >>> orderable(pa.timestamp("us")), orderable(pa.list_(pa.int8()))
+    (True, False)
+    """
+    return bool(is_number(kind) or pat.is_decimal(kind) or _is_bytes(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values are stored as one number of at most 64 bits."""
+    found = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_temporal(kind) or pat.is_boolean(kind)
+    return bool(found)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pat.is_string(kind)
+        or pat.is_large_string(kind)
+        or pat.is_binary(kind)
+        or pat.is_large_binary(kind)
+        or pat.is_fixed_size_binary(kind)
+    )
+
+
+def number_keys(values: pa.Array) -> _Keys:
+    """Integers that are in the order of some numbers. What stands for a null means nothing.
+
+    >>> keys = number_keys(pa.array([-1.0, -0.0, 0.0, float("nan")]))
+    >>> bool(keys[0] < keys[1] == keys[2] < keys[3])
+    True
+    """
+    kind = values.type
+    if pat.is_boolean(kind):
+        return np.asarray(values.cast(pa.uint8()).fill_null(0))
+    width = kind.bit_width
+    if pat.is_floating(kind):
+        return _float_keys(_stored(values, _WIDTHS[width]))
+    signed = not pat.is_unsigned_integer(kind)
+    return _stored(values, np.dtype(f"{'i' if signed else 'u'}{width // 8}"))
+
+
+def _stored(values: pa.Array, dtype: npt.DTypeLike) -> _Keys:
+    """The numbers of an array as they lie in memory; nothing is copied."""
+    buffer = values.buffers()[1]
+    if buffer is None or not len(values):
+        return np.zeros(len(values), dtype)
+    return np.frombuffer(buffer, dtype, len(values) + values.offset)[values.offset :]
+
+
+def _float_keys(bits: _Keys) -> _Keys:
+    kind = bits.dtype.type
+    width = bits.dtype.itemsize * 8
+    digits = {16: 10, 32: 23, 64: 52}[width]
+    sign = kind(1 << (width - 1))
+    infinity = kind(((1 << (width - 1 - digits)) - 1) << digits)
+    size = bits & ~sign
+    negative = (bits & sign) != 0
+    # All NaNs of a sign become one, just beyond infinity, and both zeros the positive one.
+    size = np.where(size > infinity, infinity + kind(1), size)
+    negative &= size != 0
+    keys: _Keys = np.where(negative, ~(size | sign), size | sign)
+    return keys
+
+
+def sort_places(values: pa.Array) -> Int64s:
+    """The places of values in their order, nulls first; equal ones as they come.
+
+    >>> sort_places(pa.array([2, None, 1])).tolist()
+    [1, 2, 0]
+    """
+    if not is_number(values.type):
+        found = np.asarray(pc.array_sort_indices(values)).astype(np.int64)
+        return np.roll(found, values.null_count)
+    missing = np.asarray(values.is_null())
+    places = np.flatnonzero(~missing)
+    order = np.argsort(number_keys(values)[places], kind="stable")
+    return np.concatenate([np.flatnonzero(missing), places[order]])
+
+
+def are_ascending(values: pa.Array) -> bool:
+    """Whether values come in their order, nulls first.
+
+    >>> are_ascending(pa.array([None, "a", "b", "b"])), are_ascending(pa.array([1, None]))
+    (True, False)
+    """
+    nulls = values.null_count
+    if nulls and values[:nulls].null_count != nulls:
+        return False
+    rest = values[nulls:]
+    if is_number(values.type):
+        keys = number_keys(rest)
+        return bool(np.all(keys[1:] >= keys[:-1]))
+    return len(rest) < 2 or bool(pc.all(pc.less_equal(rest[:-1], rest[1:])).as_py())
+
+
+class Ascending:
+    """Values in ascending order behind any nulls, that can be searched. Immutable.
+
+    >>> found = Ascending(pa.array([None, 1, 3, 3, 7]))
+    >>> found.span(pa.scalar(3), None), found.span(pa.scalar(3), pa.scalar(7), low_inclusive=False)
+    ((2, 5), (4, 5))
+    """
+
+    __slots__ = ("_keys", "nulls", "values")
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+        #: How many nulls come first.
+        self.nulls: int = values.null_count
+        self._keys: _Keys | None = number_keys(values[self.nulls :]) if is_number(values.type) else None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return int(self.values.nbytes) + (0 if self._keys is None else int(self._keys.nbytes))
+
+    def span(
+        self,
+        low: pa.Scalar | None,
+        high: pa.Scalar | None,
+        *,
+        low_inclusive: bool = True,
+        high_inclusive: bool = True,
+    ) -> tuple[int, int]:
+        """Where the values between two bounds begin and end."""
+        start = self.nulls if low is None else self._place(low, after=not low_inclusive)
+        stop = len(self.values) if high is None else self._place(high, after=high_inclusive)
+        return start, max(start, stop)
+
+    def _place(self, value: pa.Scalar, *, after: bool) -> int:
+        if self._keys is not None:
+            key = number_keys(pa.array([value], self.values.type))[0]
+            return self.nulls + int(np.searchsorted(self._keys, key, "right" if after else "left"))
+        search = bisect_right if after else bisect_left
+        values = self.values
+        place = search(range(self.nulls, len(values)), value.as_py(), key=lambda at: values[at].as_py())
+        return self.nulls + place
+
+    def spans(self, wanted: pa.Array) -> tuple[Int64s, Int64s]:
+        """Where the values equal to each of those wanted begin and end; none of them is null."""
+        if self._keys is not None:
+            keys = number_keys(wanted)
+            begins = np.searchsorted(self._keys, keys, "left")
+            ends = np.searchsorted(self._keys, keys, "right")
+            return begins + self.nulls, ends + self.nulls
+        places = [(self._place(one, after=False), self._place(one, after=True)) for one in wanted]
+        found = np.array(places, np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]

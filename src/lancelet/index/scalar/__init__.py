@@ -1,0 +1,1 @@
+"""Scalar indexes: one folder for each type."""

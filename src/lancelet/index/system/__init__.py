@@ -1,0 +1,1 @@
+"""System indexes: those that belong to no field."""
