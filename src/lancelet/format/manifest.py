@@ -65,7 +65,7 @@ class BasePath:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Manifest:
     """One version of a table. Fields and mappings are not to be changed; ``dataclasses.replace`` makes the next one.
 

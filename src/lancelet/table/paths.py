@@ -45,6 +45,11 @@ class Places:
         """The places of a snapshot's files."""
         return Places(snapshot.store, snapshot.manifest, opener=opener)
 
+    @property
+    def manifest(self) -> Manifest:
+        """What names the files."""
+        return self._manifest
+
     def base(self, base_id: int | None) -> Store:
         """The store at a base path; the version's own for None."""
         if base_id is None:
