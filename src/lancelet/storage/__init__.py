@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from lancelet.config import Options, default_options
 from lancelet.errors import InvalidInput
 from lancelet.storage.paths import LOCAL_SCHEMES, split_uri
-from lancelet.storage.store import Data, Entry, Mappable, Range, Store, Writer
+from lancelet.storage.store import Browsable, Data, Entry, Mappable, Range, Store, Writer
 
-__all__ = ["REMOTE_SCHEMES", "Data", "Entry", "Mappable", "Range", "Store", "Writer", "open_store"]
+__all__ = ["REMOTE_SCHEMES", "Browsable", "Data", "Entry", "Mappable", "Range", "Store", "Writer", "open_store"]
 
 #: Schemes that obstore serves.
 REMOTE_SCHEMES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl", "http", "https"})

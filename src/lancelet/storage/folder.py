@@ -8,7 +8,7 @@ from dataclasses import replace
 from lancelet.errors import Unsupported
 from lancelet.storage.delegating import Delegating
 from lancelet.storage.paths import check_path, join_uri
-from lancelet.storage.store import Data, Entry, Mappable, Range, Store, Writer
+from lancelet.storage.store import Browsable, Data, Entry, Mappable, Range, Store, Writer
 
 __all__ = ["Folder", "folder_of"]
 
@@ -91,6 +91,13 @@ class _MappedFolder(Folder):
         if not isinstance(self.inner, Mappable):
             raise Unsupported("the store does not map its objects", uri=self.uri)
         return self.inner.view(self._below(path))
+
+    def names(self, folder: str) -> list[str]:
+        """As the inner store; from a listing where it has no such answer."""
+        if isinstance(self.inner, Browsable):
+            return self.inner.names(self._below(folder))
+        found = (entry.path[len(folder) + 1 :].partition("/")[0] for entry in self.list_from(f"{folder}/"))
+        return list(dict.fromkeys(found))
 
 
 def folder_of(store: Store, folder: str) -> Folder:

@@ -10,7 +10,7 @@ from lancelet.storage.paths import TEMPORARY_PREFIX, join_uri
 from lancelet.storage.staging import os_error
 from lancelet.storage.store import Entry
 
-__all__ = ["walk"]
+__all__ = ["names", "walk"]
 
 
 def walk(root: str, prefix: str, start_after: str, *, temporary: bool = False) -> Iterator[Entry]:
@@ -60,4 +60,17 @@ def _names(root: str, folder: str) -> list[tuple[bytes, str, bool]]:
     except OSError as error:
         raise os_error(error, place) from error
     found.sort()
+    return found
+
+
+def names(place: str) -> list[str]:
+    """The names in one directory in byte order, unfinished writes left out; none where there is no directory."""
+    try:
+        found = [name for name in os.listdir(place) if not name.startswith(TEMPORARY_PREFIX)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise os_error(error, place) from error
+    # Surrogates stand for bytes that are no UTF-8; all else sorts as its bytes do.
+    found.sort(key=None if all(map(str.isascii, found)) else os.fsencode)
     return found

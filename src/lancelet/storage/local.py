@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from lancelet.errors import AlreadyExists, NotFound, Unsupported
-from lancelet.storage.listing import walk
+from lancelet.storage.listing import names, walk
 from lancelet.storage.mapping import MappingCache, read_file
 from lancelet.storage.paths import check_path, join_uri, local_path
 from lancelet.storage.ranges import check_ranges, end_of, past_end
@@ -148,6 +148,10 @@ class LocalStore:
     def list_from(self, prefix: str, start_after: str = "") -> Iterator[Entry]:
         """Files in byte order of their paths, one directory at a time; symbolic links are followed."""
         return walk(self._root, prefix, start_after)
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a directory, by one call to the system."""
+        return names(self._file(folder))
 
     def copy(self, source: str, target: str) -> None:
         """Copy within the kernel, beside the target, then rename over it."""

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from lancelet.errors import InvalidInput
 
-__all__ = ["Data", "Entry", "Mappable", "Range", "Store", "Writer", "as_bytes"]
+__all__ = ["Browsable", "Data", "Entry", "Mappable", "Range", "Store", "Writer", "as_bytes"]
 
 #: ``(start, length)`` in bytes.
 Range = tuple[int, int]
@@ -131,3 +131,11 @@ class Mappable(Protocol):
 
     def view(self, path: str) -> memoryview:
         """The whole object; nothing is read or copied by the call itself."""
+
+
+@runtime_checkable
+class Browsable(Protocol):
+    """A store that tells what is in a folder without looking at each object, as a listing has to."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names of what is in a folder, in byte order; of folders in it, too. None where there is no folder."""

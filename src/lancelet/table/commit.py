@@ -46,7 +46,7 @@ from lancelet.table.conflicts import AffectedRows, Ours, check_conflicts, operat
 from lancelet.table.outcome import Committed, Conflict, Outcome
 from lancelet.table.rebase import rebase
 from lancelet.table.repair import repaired
-from lancelet.table.snapshot import Snapshot, find_latest, find_manifests, open_snapshot, read_snapshot
+from lancelet.table.snapshot import Snapshot, find_latest, newer_manifests, open_snapshot, read_snapshot
 
 __all__ = ["CommitLock", "commit", "create_table", "publish"]
 
@@ -160,7 +160,7 @@ def _read_fragments(snapshot: Snapshot, operation: op.Operation) -> dict[int, Fr
 
 def _catch_up(current: Snapshot, ours: Ours, transaction: Transaction, *, strict: bool) -> Snapshot | Outcome:
     """The newest version, if ours may follow all between; else the conflict, or our own commit if it is in already."""
-    newer = sorted(_newer(current), key=lambda item: item[0])
+    newer = sorted(newer_manifests(current.store, current.version))
     if not newer:
         return current
     known = current.version
@@ -182,17 +182,6 @@ def _catch_up(current: Snapshot, ours: Ours, transaction: Transaction, *, strict
             return clash
         current, known = seen, version
     return current
-
-
-def _newer(current: Snapshot) -> list[tuple[int, str, NamingScheme]]:
-    """Manifests after the current one. By V2 names they stand first in the listing, however long the history is."""
-    found = []
-    for item in find_manifests(current.store):
-        if item.scheme is NamingScheme.V2 and item.version <= current.version:
-            break
-        if item.version > current.version:
-            found.append((item.version, item.path, item.scheme))
-    return found
 
 
 def _gap(ours: Ours, version: int) -> Conflict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,18 +16,28 @@ from lancelet.format.manifest_file import ManifestFile, parse_manifest_file
 from lancelet.format.names import (
     TRANSACTIONS,
     VERSIONS,
+    ManifestName,
     NamingScheme,
     manifest_path,
     parse_manifest_name,
 )
 from lancelet.format.transaction import Transaction, parse_transaction
 from lancelet.storage.paths import join_uri
-from lancelet.storage.store import Store
+from lancelet.storage.store import Browsable, Store
 
-__all__ = ["FoundManifest", "Snapshot", "find_latest", "find_manifests", "open_snapshot", "read_snapshot"]
+__all__ = [
+    "FoundManifest",
+    "Snapshot",
+    "find_latest",
+    "find_manifests",
+    "newer_manifests",
+    "open_snapshot",
+    "read_snapshot",
+]
 
 #: Names that are looked at for the other scheme: about a page of a listing, so that it costs no further request.
 _PAGE = 900
+_V2_LENGTH = len(manifest_path(1, NamingScheme.V2)) - len(VERSIONS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +47,9 @@ class FoundManifest:
     version: int
     path: str
     scheme: NamingScheme
-    size: int
-    #: Seconds since the epoch, by the store's clock.
-    modified: float
+    #: Bytes, and seconds since the epoch by the store's clock; 0 where the manifest was found without a listing.
+    size: int = 0
+    modified: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +168,8 @@ def find_manifests(store: Store) -> Iterator[FoundManifest]:
 
 def find_latest(store: Store) -> FoundManifest | None:
     """The newest manifest; None if there is none. Unsupported where names of both schemes stand side by side."""
+    if isinstance(store, Browsable):
+        return _latest_named(store, store.names(VERSIONS))
     found = find_manifests(store)
     first = next(found, None)
     if first is None:
@@ -166,14 +178,54 @@ def find_latest(store: Store) -> FoundManifest | None:
     others = islice(found, _PAGE - 1) if first.scheme is NamingScheme.V2 else found
     for other in others:
         if other.scheme is not first.scheme:
-            raise Unsupported(
-                "manifests are named by both schemes, so that the newest cannot be told",
-                uri=join_uri(store.uri, VERSIONS),
-                hint="finish the migration of manifest names with the tool that began it",
-            )
+            raise _named_by_both(store)
         if other.version > latest.version:
             latest = other
     return latest
+
+
+def _latest_named(store: Store, names: Sequence[str]) -> FoundManifest | None:
+    """The same by names alone. All V2 names are of one length, so that few have to be taken apart."""
+    by_v1 = [item for name in names if len(name) != _V2_LENGTH and (item := _history(name)) is not None]
+    by_v2 = next((item for name in names if len(name) == _V2_LENGTH and (item := _history(name)) is not None), None)
+    if by_v1 and by_v2:
+        raise _named_by_both(store)
+    latest = max(by_v1, key=lambda item: item.version) if by_v1 else by_v2
+    if latest is None or latest.scheme is None:
+        return None
+    return FoundManifest(latest.version, manifest_path(latest.version, latest.scheme), latest.scheme)
+
+
+def _history(name: str) -> ManifestName | None:
+    """What a name says if it is that of a manifest of the history."""
+    named = parse_manifest_name(name)
+    return None if named is None or named.detached else named
+
+
+def _named_by_both(store: Store) -> Unsupported:
+    return Unsupported(
+        "manifests are named by both schemes, so that the newest cannot be told",
+        uri=join_uri(store.uri, VERSIONS),
+        hint="finish the migration of manifest names with the tool that began it",
+    )
+
+
+def newer_manifests(store: Store, version: int) -> list[tuple[int, str, NamingScheme]]:
+    """Manifests after a version. By V2 names they stand first in the listing, however long the history is."""
+    if isinstance(store, Browsable):
+        named = (item for name in store.names(VERSIONS) if (item := _history(name)) is not None)
+        places = (
+            (item.version, manifest_path(item.version, item.scheme), item.scheme) for item in named if item.scheme
+        )
+    else:
+        places = ((item.version, item.path, item.scheme) for item in find_manifests(store))
+    found = []
+    for place in places:
+        if place[2] is NamingScheme.V2 and place[0] <= version:
+            break
+        if place[0] > version:
+            found.append(place)
+    return found
 
 
 def _transaction_in_file(store: Store, manifest: Manifest) -> Transaction | None:

@@ -302,3 +302,12 @@ def test_a_forked_child_that_drops_a_writer_does_not_touch_its_file(store: Local
 def test_data_with_gaps_is_refused(store: LocalStore) -> None:
     with pytest.raises(InvalidInput, match="gaps"):
         store.put("a", memoryview(b"abcdef")[::2])
+
+
+def test_names_of_a_folder_come_in_byte_order_without_unfinished_writes(store: LocalStore) -> None:
+    for name in ("b", "a/c", "A", "é", "z\udcff"):
+        store.put(f"f/{name}", b"")
+    writer = store.writer("f/unfinished")
+    assert store.names("f") == ["A", "a", "b", "z\udcff", "é"]
+    assert store.names("nowhere") == store.names("f/b") == []
+    writer.abort()

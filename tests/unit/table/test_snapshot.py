@@ -17,27 +17,31 @@ from lancelet.format.transaction import Transaction
 from lancelet.format.versions import FileVersion
 from lancelet.storage import open_store
 from lancelet.storage.counting import CountingStore
+from lancelet.storage.folder import folder_of
+from lancelet.storage.local import LocalStore
 from lancelet.storage.memory import MemoryStore
+from lancelet.storage.store import Browsable, Store
 from lancelet.table.commit import commit, create_table
 from lancelet.table.outcome import Committed
-from lancelet.table.snapshot import Snapshot, open_snapshot
+from lancelet.table.snapshot import Snapshot, newer_manifests, open_snapshot
 from lancelet.testing.tables import TWO_COLUMNS, carry_out, empty_fragment, make_table
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-@pytest.fixture
-def store(request: pytest.FixtureRequest) -> MemoryStore:
-    return MemoryStore(f"memory://{request.node.name}")
+@pytest.fixture(params=["listed", "named"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A store that lists manifests, and one that tells their names."""
+    return MemoryStore(f"memory://{request.node.name}") if request.param == "listed" else LocalStore(tmp_path)
 
 
-def put_version(store: MemoryStore, snapshot: Snapshot, version: int, scheme: NamingScheme) -> None:
+def put_version(store: Store, snapshot: Snapshot, version: int, scheme: NamingScheme) -> None:
     """A version that nobody committed."""
     data = write_manifest_file(replace(snapshot.manifest, version=version))
     store.put(manifest_path(version, scheme), data)
 
 
-def test_opening_a_table_of_a_thousand_fragments_costs_one_listing_and_one_read(store: MemoryStore) -> None:
+def test_opening_a_table_of_a_thousand_fragments_costs_one_listing_and_one_read(store: Store) -> None:
     make_table(store, 1000)
     counting = CountingStore(store)
     snapshot = open_snapshot(counting)
@@ -48,14 +52,14 @@ def test_opening_a_table_of_a_thousand_fragments_costs_one_listing_and_one_read(
     assert counting.snapshot().requests == {"list": 1, "read_all": 1}
 
 
-def test_opening_a_given_version_costs_one_read(store: MemoryStore) -> None:
+def test_opening_a_given_version_costs_one_read(store: Store) -> None:
     make_table(store)
     counting = CountingStore(store)
     assert open_snapshot(counting, version=1).version == 1
     assert counting.snapshot().requests == {"read_all": 1}
 
 
-def test_by_v1_names_the_newest_version_is_the_greatest_number(store: MemoryStore) -> None:
+def test_by_v1_names_the_newest_version_is_the_greatest_number(store: Store) -> None:
     create_table(store, Transaction(0, op.Overwrite((), TWO_COLUMNS)), scheme=NamingScheme.V1)
     first = open_snapshot(store)
     for version in (2, 9, 10):
@@ -64,7 +68,7 @@ def test_by_v1_names_the_newest_version_is_the_greatest_number(store: MemoryStor
     assert open_snapshot(store, version=9).version == 9
 
 
-def test_names_of_both_schemes_are_refused(store: MemoryStore) -> None:
+def test_names_of_both_schemes_are_refused(store: Store) -> None:
     first = make_table(store)
     for version in (1, 2, 9):
         put_version(store, first, version, NamingScheme.V1)
@@ -73,7 +77,7 @@ def test_names_of_both_schemes_are_refused(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("hint", [b"", b"{", b'{"version":99}', b'{"version":0}', b'{"version":"1"}', b"\xff" * 9])
-def test_a_hint_may_say_anything(store: MemoryStore, hint: bytes) -> None:
+def test_a_hint_may_say_anything(store: Store, hint: bytes) -> None:
     make_table(store)
     store.put(HINT, hint)
     assert open_snapshot(store).version == 1
@@ -81,7 +85,7 @@ def test_a_hint_may_say_anything(store: MemoryStore, hint: bytes) -> None:
     assert bytes(store.read_all(HINT)) == b'{"version":2}'
 
 
-def test_other_files_and_detached_versions_are_not_the_newest(store: MemoryStore) -> None:
+def test_other_files_and_detached_versions_are_not_the_newest(store: Store) -> None:
     first = make_table(store)
     store.put("_versions/.DS_Store", b"")
     store.put("_versions/1.manifest-5f1c", b"staged")
@@ -91,7 +95,7 @@ def test_other_files_and_detached_versions_are_not_the_newest(store: MemoryStore
     assert len(open_snapshot(store, version=made.version).manifest.fragments) == 4
 
 
-def test_what_is_not_there_is_not_found(store: MemoryStore) -> None:
+def test_what_is_not_there_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match="no table"):
         open_snapshot(store)
     make_table(store)
@@ -99,14 +103,34 @@ def test_what_is_not_there_is_not_found(store: MemoryStore) -> None:
         open_snapshot(store, version=7)
 
 
-def test_a_manifest_under_another_versions_name_is_corrupt(store: MemoryStore) -> None:
+def test_commits_of_others_are_found_in_a_long_history(store: Store) -> None:
+    read = make_table(store)
+    for version in range(2, 1200):
+        put_version(store, read, version, NamingScheme.V2)
+    assert open_snapshot(store).version == 1199
+    assert sorted(version for version, _, _ in newer_manifests(store, 1196)) == [1197, 1198, 1199]
+    assert newer_manifests(store, 1199) == []
+
+
+def test_branches_tell_names_as_their_tables_do(tmp_path: Path) -> None:
+    for inner in (MemoryStore("memory://named"), LocalStore(tmp_path)):
+        branch = folder_of(inner, "tree/b")
+        assert isinstance(branch, Browsable)
+        assert branch.names("_versions") == []
+        make_table(branch)
+        branch.put("_versions/x/y", b"")
+        assert branch.names("_versions") == ["18446744073709551614.manifest", "latest_version_hint.json", "x"]
+        assert open_snapshot(branch).version == 1
+
+
+def test_a_manifest_under_another_versions_name_is_corrupt(store: Store) -> None:
     make_table(store)
     store.copy(manifest_path(1), manifest_path(5))
     with pytest.raises(Corrupt, match="says version 1, its name 5"):
         open_snapshot(store)
 
 
-def test_a_flag_for_readers_that_nobody_knows_refuses_the_table(store: MemoryStore) -> None:
+def test_a_flag_for_readers_that_nobody_knows_refuses_the_table(store: Store) -> None:
     first = make_table(store)
     data = write_manifest_file(replace(first.manifest, version=2, reader_flags=1 << 40))
     store.put(manifest_path(2), data)
@@ -114,7 +138,7 @@ def test_a_flag_for_readers_that_nobody_knows_refuses_the_table(store: MemorySto
         open_snapshot(store)
 
 
-def test_a_flag_for_writers_that_nobody_knows_refuses_commits_alone(store: MemoryStore) -> None:
+def test_a_flag_for_writers_that_nobody_knows_refuses_commits_alone(store: Store) -> None:
     first = make_table(store)
     data = write_manifest_file(replace(first.manifest, version=2, writer_flags=1 << 40))
     store.put(manifest_path(2), data)
