@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,13 +17,26 @@ from lancelet.format.columns import Column, Range, parse_column
 from lancelet.format.fields import FileDescriptor, parse_file_descriptor
 from lancelet.format.footer import FOOTER_SIZE, Footer, parse_footer, parse_offset_table
 from lancelet.format.versions import FileVersion
+from lancelet.storage.memory import MemoryStore
 from lancelet.storage.paths import join_uri
 from lancelet.storage.store import Mappable, Store
 
-__all__ = ["DataFile", "open_file"]
+__all__ = ["DataFile", "KeptFile", "Learnt", "open_file"]
 
 # Metadata of most files fits in this; a longer one costs a second request.
 _TAIL = 64 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What is found out about a file while it is read, by whoever reads it; kept because it stays true."""
+
+    columns: dict[int, Column] = field(default_factory=dict)
+    first_rows: dict[int, Ints] = field(default_factory=dict)
+    #: The leaf columns of shapes met before, by the shape's identity: each entry keeps its shape alive.
+    leaf_pages: dict[int, tuple[Shape, tuple[LeafPages, ...]]] = field(default_factory=dict)
+    #: Indexes of pages read before, by column and page number.
+    page_indexes: dict[tuple[int, int], PageIndex] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,7 @@ class DataFile:
     descriptor: FileDescriptor
     #: The whole file, where the store maps it: bytes then cost nothing until they are touched.
     view: Bytes | None = None
+    learnt: Learnt = field(default_factory=Learnt, compare=False, repr=False)
 
     @property
     def uri(self) -> str:
@@ -63,27 +76,27 @@ class DataFile:
         """Rows in the file."""
         return self.descriptor.length
 
-    @cached_property
-    def _columns(self) -> dict[int, Column]:
-        return {}
-
-    @cached_property
-    def _first_rows(self) -> dict[int, Ints]:
-        return {}
-
-    @cached_property
+    @property
     def leaf_pages(self) -> dict[int, tuple[Shape, tuple[LeafPages, ...]]]:
-        """The leaf columns of shapes met before, by the shape's identity: each entry keeps its shape alive."""
-        return {}
+        """The leaf columns of shapes met before, by the shape's identity."""
+        return self.learnt.leaf_pages
 
-    @cached_property
+    @property
     def page_indexes(self) -> dict[tuple[int, int], PageIndex]:
         """Indexes of pages read before, by column and page number."""
-        return {}
+        return self.learnt.page_indexes
+
+    def unmapped(self) -> DataFile:
+        """The same file as a store that maps nothing would show it."""
+        return self if self.view is None else replace(self, view=None, learnt=Learnt())
+
+    def kept(self) -> KeptFile:
+        """What is known of the file, without its store and its bytes."""
+        return KeptFile(replace(self, store=_NO_STORE, metadata=memoryview(bytes(self.metadata)), view=None))
 
     def column(self, number: int) -> Column:
         """The metadata of one column."""
-        found = self._columns.get(number)
+        found = self.learnt.columns.get(number)
         if found is None:
             if not 0 <= number < len(self.column_places):
                 raise Corrupt(f"column {number} asked of a file with {len(self.column_places)}", uri=self.uri)
@@ -96,7 +109,7 @@ class DataFile:
                 found = parse_column(data, self.version, self.footer.column_metadata_start, uri=self.uri)
             except LanceletError as error:
                 raise error.where(column=str(number), byte_range=(start, size)) from None
-            self._columns[number] = found
+            self.learnt.columns[number] = found
         return found
 
     def place_of(self, number: int) -> Range:
@@ -113,11 +126,11 @@ class DataFile:
 
     def first_rows(self, number: int) -> Ints:
         """The row with which each page of a column begins, and behind them the number of all its rows."""
-        found = self._first_rows.get(number)
+        found = self.learnt.first_rows.get(number)
         if found is None:
             lengths = [page.length for page in self.column(number).pages]
             found = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-            self._first_rows[number] = found
+            self.learnt.first_rows[number] = found
         return found
 
     def read(self, ranges: Sequence[Range]) -> list[Bytes]:
@@ -133,6 +146,27 @@ class DataFile:
         if not 0 <= number < len(self.global_buffers):
             raise InvalidInput(f"no global buffer {number}, the file has {len(self.global_buffers)}", uri=self.uri)
         return self.read([tuple(self.global_buffers[number].tolist())])[0].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file that was open: nothing live, so that it may be kept for as long as one likes, and opened again at once.
+
+    Files opened from it share what each of them learns, so all must come from stores that map files, or none.
+    """
+
+    _file: DataFile
+
+    def open(self, store: Store) -> DataFile:
+        """The file in a store, without asking for more than a map of it."""
+        made = object.__new__(DataFile)
+        view = np.frombuffer(store.view(self._file.path), np.uint8) if isinstance(store, Mappable) else None
+        made.__dict__.update(self._file.__dict__, store=store, view=view)
+        return made
+
+
+#: Stands for the store of a file that is not open.
+_NO_STORE: Store = MemoryStore("memory://closed")
 
 
 def open_file(store: Store, path: str, *, size: int | None = None) -> DataFile:

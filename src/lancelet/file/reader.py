@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,10 +131,8 @@ class LanceFileReader:
         >>> LanceFileReader("memory://plans/a.lance").plan(["y"], slice(1, 3), read_indexes=True).num_bytes
         40
         """
-        file = self.paged()
+        file = self.paged().unmapped()
         schema_and_shapes = (self.schema, self.shapes) if columns is None else _projected(file, columns)
-        if file.view is not None:
-            file = replace(file, view=None)
         wanted = self._rows(rows)
         return plan_file(file, schema_and_shapes[1], wanted, read_indexes=read_indexes)
 
