@@ -63,6 +63,24 @@ class ObjectCache:
             self._entries.clear()
             self._held = 0
 
+    def resize(self, limit: int) -> None:
+        """Hold no more than so many bytes from now on.
+
+        >>> cache = ObjectCache(10_000)
+        >>> made = cache.get("a", lambda: ("made", 100))
+        >>> cache.resize(0)
+        >>> cache.counts().entries
+        0
+        """
+        with self._lock:
+            self.limit = limit
+            self._shrink()
+
+    def bytes_of(self, wanted: Callable[[Hashable], bool]) -> int:
+        """Bytes that the entries with some keys take."""
+        with self._lock:
+            return sum(size for key, (_, size) in self._entries.items() if wanted(key))
+
     def counts(self) -> CacheCounts:
         """Entries, bytes, hits, misses and evictions."""
         with self._lock:
@@ -75,10 +93,13 @@ class ObjectCache:
             before = self._entries.pop(key, None)
             self._held += size - (0 if before is None else before[1])
             self._entries[key] = (made, size)
-            while self._held > self.limit:
-                _, (_, freed) = self._entries.popitem(last=False)
-                self._held -= freed
-                self._evictions += 1
+            self._shrink()
+
+    def _shrink(self) -> None:
+        while self._held > self.limit:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self._held -= freed
+            self._evictions += 1
 
 
 @lru_cache(maxsize=1)
