@@ -23,14 +23,34 @@ def order_of(values: UInt64s) -> Int64s:
     """
     count = len(values)
     bits = max(count - 1, 1).bit_length()
-    if not count or (int(values.max()) - int(values.min())).bit_length() + bits > 64:
-        return np.argsort(values, kind="stable")
+    if not count:
+        return np.empty(0, np.int64)
+    if (int(values.max()) - int(values.min())).bit_length() + bits > 64:
+        return _order_of_far(values)
     # Value and place fit one integer: sorting those moves eight bytes where an indirect sort jumps about.
     packed = (values - values.min()) << np.uint64(bits)
     packed |= np.arange(count, dtype=np.uint64)
     packed.sort()
     packed &= np.uint64((1 << bits) - 1)
     order: Int64s = packed.view(np.int64)
+    return order
+
+
+def _order_of_far(values: UInt64s) -> Int64s:
+    """The order of values too far apart to be packed: few are equal, and those are put in order afterwards."""
+    order: Int64s = np.argsort(values)
+    ordered = values[order]
+    same = ordered[1:] == ordered[:-1]
+    if not same.any():
+        return order
+    tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+    # Of equal values each is a run of its own; places rise within it.
+    run = np.cumsum(np.concatenate(([True], ~same)))[tied].astype(np.uint64)
+    places = order[tied].astype(np.uint64)
+    bits = np.uint64(max(len(values) - 1, 1).bit_length())
+    packed = (run << bits) | places
+    packed.sort()
+    order[tied] = (packed & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
     return order
 
 
