@@ -20,6 +20,7 @@ from lancelet.kernels.reference import lz4 as lz4
 from lancelet.kernels.reference import miniblock as miniblock
 from lancelet.kernels.reference import packed_levels as packed_levels
 from lancelet.kernels.reference import packed_rows as packed_rows
+from lancelet.kernels.reference import prefixes as prefixes
 from lancelet.kernels.reference import ravel as ravel
 from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split

@@ -16,6 +16,7 @@ __all__ = [
     "cannot_pack",
     "cannot_split",
     "item_size_of_runs",
+    "negative",
     "not_aligned",
     "not_whole_items",
     "other_length",
@@ -101,6 +102,12 @@ def other_length(what: str, found: int, expected: int) -> None:
     """Refuse arrays that should describe the same blocks but differ in length."""
     if found != expected:
         raise InvalidInput(f"{what} has {found} entries, expected {expected}")
+
+
+def negative(what: str, found: int) -> None:
+    """Refuse a count below zero."""
+    if found < 0:
+        raise InvalidInput(f"{what} is {found}, expected at least 0")
 
 
 def item_size_of_runs(item_size: int) -> None:
