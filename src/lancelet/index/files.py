@@ -40,7 +40,8 @@ class StoredTable:
     @property
     def num_rows(self) -> int:
         """Rows in the file."""
-        return int(self.file.num_rows)
+        count: int = self.file.num_rows
+        return count
 
     @property
     def metadata(self) -> dict[str, str]:

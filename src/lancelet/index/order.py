@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from lancelet.rows.runs import Int64s
 
-__all__ = ["Ascending", "are_ascending", "is_number", "number_keys", "orderable", "sort_places"]
+__all__ = ["Ascending", "are_ascending", "is_number", "number_keys", "orderable"]
 
 _Keys = npt.NDArray[np.integer]
 _WIDTHS: dict[int, type[np.unsignedinteger]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -47,8 +47,10 @@ def _is_bytes(kind: pa.DataType) -> bool:
     )
 
 
-def number_keys(values: pa.Array) -> _Keys:
+def number_keys(values: pa.Array, *, exact: bool = False) -> _Keys:
     """Integers that are in the order of some numbers. What stands for a null means nothing.
+
+    ``exact`` tells the zeros of both signs apart, the negative one first, and NaNs of different bits.
 
     >>> keys = number_keys(pa.array([-1.0, -0.0, 0.0, float("nan")]))
     >>> bool(keys[0] < keys[1] == keys[2] < keys[3])
@@ -59,7 +61,7 @@ def number_keys(values: pa.Array) -> _Keys:
         return np.asarray(values.cast(pa.uint8()).fill_null(0))
     width = kind.bit_width
     if pat.is_floating(kind):
-        return _float_keys(_stored(values, _WIDTHS[width]))
+        return _float_keys(_stored(values, _WIDTHS[width]), exact=exact)
     signed = not pat.is_unsigned_integer(kind)
     return _stored(values, np.dtype(f"{'i' if signed else 'u'}{width // 8}"))
 
@@ -72,7 +74,7 @@ def _stored(values: pa.Array, dtype: npt.DTypeLike) -> _Keys:
     return np.frombuffer(buffer, dtype, len(values) + values.offset)[values.offset :]
 
 
-def _float_keys(bits: _Keys) -> _Keys:
+def _float_keys(bits: _Keys, *, exact: bool) -> _Keys:
     kind = bits.dtype.type
     width = bits.dtype.itemsize * 8
     digits = {16: 10, 32: 23, 64: 52}[width]
@@ -80,26 +82,12 @@ def _float_keys(bits: _Keys) -> _Keys:
     infinity = kind(((1 << (width - 1 - digits)) - 1) << digits)
     size = bits & ~sign
     negative = (bits & sign) != 0
-    # All NaNs of a sign become one, just beyond infinity, and both zeros the positive one.
-    size = np.where(size > infinity, infinity + kind(1), size)
-    negative &= size != 0
+    if not exact:
+        # All NaNs of a sign become one, just beyond infinity, and both zeros the positive one.
+        size = np.where(size > infinity, infinity + kind(1), size)
+        negative &= size != 0
     keys: _Keys = np.where(negative, ~(size | sign), size | sign)
     return keys
-
-
-def sort_places(values: pa.Array) -> Int64s:
-    """The places of values in their order, nulls first; equal ones as they come.
-
-    >>> sort_places(pa.array([2, None, 1])).tolist()
-    [1, 2, 0]
-    """
-    if not is_number(values.type):
-        found = np.asarray(pc.array_sort_indices(values)).astype(np.int64)
-        return np.roll(found, values.null_count)
-    missing = np.asarray(values.is_null())
-    places = np.flatnonzero(~missing)
-    order = np.argsort(number_keys(values)[places], kind="stable")
-    return np.concatenate([np.flatnonzero(missing), places[order]])
 
 
 def are_ascending(values: pa.Array) -> bool:
@@ -126,13 +114,15 @@ class Ascending:
     ((2, 5), (4, 5))
     """
 
-    __slots__ = ("_keys", "nulls", "values")
+    __slots__ = ("_exact", "_keys", "nulls", "values")
 
-    def __init__(self, values: pa.Array) -> None:
+    def __init__(self, values: pa.Array, *, exact: bool = False) -> None:
+        """``exact`` as :func:`number_keys` has it: for those who merge what is sorted."""
+        self._exact = exact
         self.values = values
         #: How many nulls come first.
         self.nulls: int = values.null_count
-        self._keys: _Keys | None = number_keys(values[self.nulls :]) if is_number(values.type) else None
+        self._keys: _Keys | None = number_keys(values[self.nulls :], exact=exact) if is_number(values.type) else None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -157,7 +147,7 @@ class Ascending:
 
     def _place(self, value: pa.Scalar, *, after: bool) -> int:
         if self._keys is not None:
-            key = number_keys(pa.array([value], self.values.type))[0]
+            key = number_keys(pa.array([value], self.values.type), exact=self._exact)[0]
             return self.nulls + int(np.searchsorted(self._keys, key, "right" if after else "left"))
         search = bisect_right if after else bisect_left
         values = self.values
@@ -167,7 +157,7 @@ class Ascending:
     def spans(self, wanted: pa.Array) -> tuple[Int64s, Int64s]:
         """Where the values equal to each of those wanted begin and end; none of them is null."""
         if self._keys is not None:
-            keys = number_keys(wanted)
+            keys = number_keys(wanted, exact=self._exact)
             begins = np.searchsorted(self._keys, keys, "left")
             ends = np.searchsorted(self._keys, keys, "right")
             return begins + self.nulls, ends + self.nulls

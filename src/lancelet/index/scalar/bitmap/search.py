@@ -11,8 +11,9 @@ import pyarrow as pa
 from lancelet.errors import Corrupt, LanceletError
 from lancelet.index.answers import Answer, Domain, Statistics
 from lancelet.index.files import IndexFiles, StoredTable
-from lancelet.index.order import Ascending, are_ascending, sort_places
+from lancelet.index.order import Ascending, are_ascending
 from lancelet.index.queries import Between, Equals, IsIn, IsNull, Query
+from lancelet.index.sorting import sort_places
 from lancelet.index.types import fits
 from lancelet.rows.masks import SelectionMask
 from lancelet.rows.row_sets import NO_ROWS, RowSet, parse_row_set, union_all
