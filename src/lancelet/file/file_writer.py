@@ -49,7 +49,8 @@ class FileWriter:
     """Writes rows of one schema into one file. Memory is bounded by a page for each column, whatever the file's size.
 
     ``schema`` has field ids; ``arrow`` is the Arrow schema of its ``file_schema``. Batches must look like that, except
-    that columns of blob v2 come with their payloads; those too large for the file go into ``sidecars``.
+    that columns of blob v2 come with their payloads; those too large for the file go into ``sidecars``. URIs of blobs
+    that lie below one of ``bases`` (the table's, by id) are kept relative to it.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class FileWriter:
         page_bytes: int = PAGE_BYTES,
         largest_page: int = LARGEST_PAGE,
         sidecars: Sidecars | None = None,
+        bases: Mapping[int, str] | None = None,
     ) -> None:
         self.num_rows = 0
         self._sidecars = sidecars
@@ -69,7 +71,7 @@ class FileWriter:
         if any(map(is_blob_v2, schema.walk())):
             if sidecars is None:
                 raise InvalidInput("the schema has blob columns, but no sidecars were given to the writer")
-            self._blob_batches = BlobBatches(schema, output, sidecars)
+            self._blob_batches = BlobBatches(schema, output, sidecars, bases=bases)
             schema = file_schema(schema)
         self._output, self._schema, self._arrow, self._version = output, schema, arrow, version
         self._shapes = shapes_of(schema, arrow, column_numbers(schema, version))

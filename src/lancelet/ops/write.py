@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import pyarrow as pa
 
 from lancelet.errors import InvalidInput
 from lancelet.format import operations as op
-from lancelet.format.arrow import schema_from_arrow
-from lancelet.format.fields import Field, Schema
+from lancelet.format.arrow import schema_from_arrow, schema_to_arrow
+from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
-from lancelet.format.manifest import data_version
-from lancelet.format.transaction import COMMIT_MESSAGE, Transaction
+from lancelet.format.manifest import BasePath, data_version
+from lancelet.format.names import NamingScheme
+from lancelet.format.transaction import Transaction
 from lancelet.format.versions import DEFAULT_VERSION, FileVersion
-from lancelet.ops.data_files import Limits, Rows, batches_of, check_version, discard, write_fragments
+from lancelet.ops.blob_input import table_schema
+from lancelet.ops.committing import CommitOptions, commit_transaction, tidy_up
+from lancelet.ops.data_files import Destination, Limits, Rows, WriteProgress, batches_of, check_version, discard
+from lancelet.ops.data_files import write_fragments as write_files
+from lancelet.ops.destinations import base_uris, chosen_bases, destinations
+from lancelet.ops.fitting import conformed, fitting
+from lancelet.ops.prefetch import ahead_of
 from lancelet.storage.store import Store
-from lancelet.table.commit import commit, create_table
-from lancelet.table.outcome import Conflict, Outcome
+from lancelet.table.commit import create_table
+from lancelet.table.outcome import Committed, Conflict, Outcome
 from lancelet.table.snapshot import Snapshot
 
 __all__ = [
@@ -34,6 +41,7 @@ __all__ = [
     "plan_create",
     "plan_overwrite",
     "run_write",
+    "transaction_of",
 ]
 
 
@@ -47,7 +55,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What is to be written, and how. Pure."""
+    """What is to be written, and how. Pure, and pickles: any process may write some of the rows."""
 
     mode: Mode
     #: The table's schema afterwards.
@@ -57,6 +65,12 @@ class WritePlan:
     version: FileVersion
     limits: Limits = field(default_factory=Limits)
     stable_row_ids: bool = False
+    #: All base paths of the table, and the ids of those that new files go to in turn; None for the table's own folder.
+    bases: tuple[BasePath, ...] = ()
+    targets: tuple[int | None, ...] = (None,)
+    #: For a new table: entries of its config, and how its manifests are named.
+    config: Mapping[str, str] = field(default_factory=dict, hash=False)
+    naming: NamingScheme = NamingScheme.V2
 
 
 def plan_create(
@@ -65,15 +79,22 @@ def plan_create(
     data_storage_version: str | FileVersion = DEFAULT_VERSION,
     stable_row_ids: bool = False,
     limits: Limits | None = None,
+    bases: Sequence[BasePath] = (),
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    config: Mapping[str, str] | None = None,
+    naming: NamingScheme = NamingScheme.V2,
 ) -> WritePlan:
-    """A new table of an Arrow schema.
+    """A new table of an Arrow schema. Base paths without an id are numbered from 1.
 
     >>> plan = plan_create(pa.schema({"x": pa.int8()}), data_storage_version="2.1")
     >>> plan.mode.value, plan.version.label, plan.schema.fields[0].id
     ('create', '2.1', 0)
     """
-    made, version = schema_from_arrow(schema), FileVersion.parse(data_storage_version)
+    version = FileVersion.parse(data_storage_version)
+    made = table_schema(schema_from_arrow(schema), version)
     check_version(version, made)
+    known = tuple(replace(item, id=item.id or place) for place, item in enumerate(bases, 1))
     return WritePlan(
         mode=Mode.CREATE,
         schema=made,
@@ -81,6 +102,10 @@ def plan_create(
         version=version,
         limits=limits or Limits(),
         stable_row_ids=stable_row_ids,
+        bases=known,
+        targets=chosen_bases(known, target_bases, target_all_bases),
+        config=dict(config or {}),
+        naming=naming,
     )
 
 
@@ -90,85 +115,131 @@ def plan_overwrite(
     *,
     data_storage_version: str | FileVersion | None = None,
     limits: Limits | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
 ) -> WritePlan:
     """All rows and columns of a table replaced; files are of the table's version unless another is given."""
     version = (
         data_version(snapshot.manifest) if data_storage_version is None else FileVersion.parse(data_storage_version)
     )
-    made = schema_from_arrow(schema)
+    made = table_schema(schema_from_arrow(schema), version)
     allocated = snapshot.manifest.max_allocated_field_id
     if allocated is not None:
         # The table says that ids of fields are never used again.
         made = made.with_ids(allocated + 1)
     check_version(version, made)
-    return WritePlan(mode=Mode.OVERWRITE, schema=made, stored=made, version=version, limits=limits or Limits())
-
-
-def plan_append(snapshot: Snapshot, schema: pa.Schema, *, limits: Limits | None = None) -> WritePlan:
-    """Rows behind those there are; InvalidInput where they do not fit the table's columns."""
-    stored = fitting(snapshot.schema, schema_from_arrow(schema))
-    version = data_version(snapshot.manifest)
-    check_version(version, stored)
+    known = snapshot.manifest.base_paths
     return WritePlan(
-        mode=Mode.APPEND, schema=snapshot.schema, stored=stored, version=version, limits=limits or Limits()
+        mode=Mode.OVERWRITE,
+        schema=made,
+        stored=made,
+        version=version,
+        limits=limits or Limits(),
+        bases=known,
+        targets=chosen_bases(known, target_bases, target_all_bases, own=snapshot.uri),
     )
 
 
-def fitting(table: Schema, rows: Schema) -> Schema:
-    """The fields of a table that rows have values for; InvalidInput where the rows do not fit.
+def plan_append(
+    snapshot: Snapshot,
+    schema: pa.Schema,
+    *,
+    data_storage_version: str | FileVersion | None = None,
+    limits: Limits | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+) -> WritePlan:
+    """Rows behind those there are; InvalidInput where they do not fit the table's columns.
 
-    Columns may come in any order; those that may be null may be missing.
-
-    >>> table = Schema((Field("a", "int32"), Field("b", "string", nullable=False))).with_ids()
-    >>> [item.id for item in fitting(table, Schema((Field("b", "string"),))).fields]
-    [1]
-    >>> fitting(table, Schema((Field("a", "int64"), Field("b", "string"))))
-    Traceback (most recent call last):
-    lancelet.errors.InvalidInput: column has type int64, expected int32 [column=a]
+    Another version than the table's is that of the new files alone.
     """
-    given = {item.name: item for item in rows.fields}
-    known = {item.name for item in table.fields}
-    extra = [name for name in given if name not in known]
-    if extra:
-        raise InvalidInput(f"the table has no column {extra[0]!r}", column=extra[0], hint=f"it has: {sorted(known)}")
-    for item in table.fields:
-        if item.name in given:
-            _check_type(item, given[item.name], item.name)
-        elif not item.nullable:
-            raise InvalidInput(f"the rows lack column {item.name!r}, which may not be null", column=item.name)
-    return Schema(tuple(item for item in table.fields if item.name in given), table.metadata)
+    stored = fitting(snapshot.schema, schema_from_arrow(schema))
+    usual = data_version(snapshot.manifest)
+    version = usual if data_storage_version is None else FileVersion.parse(data_storage_version)
+    if (version is FileVersion.V0_1) != (usual is FileVersion.V0_1):
+        raise InvalidInput(
+            f"files of version {version.label} cannot stand beside those of {usual.label}", uri=snapshot.uri
+        )
+    check_version(version, stored)
+    known = snapshot.manifest.base_paths
+    return WritePlan(
+        mode=Mode.APPEND,
+        schema=snapshot.schema,
+        stored=stored,
+        version=version,
+        limits=limits or Limits(),
+        bases=known,
+        targets=chosen_bases(known, target_bases, target_all_bases, own=snapshot.uri),
+    )
 
 
-def _check_type(expected: Field, found: Field, path: str) -> None:
-    if found.logical_type != expected.logical_type:
-        raise InvalidInput(f"column has type {found.logical_type}, expected {expected.logical_type}", column=path)
-    names = [child.name for child in found.children], [child.name for child in expected.children]
-    # What the items of lists and maps are called makes no difference.
-    if (expected.logical_type == "struct" and names[0] != names[1]) or len(names[0]) != len(names[1]):
-        raise InvalidInput(f"column has fields {names[0]}, expected {names[1]}", column=path)
-    for inner, other in zip(expected.children, found.children, strict=True):
-        _check_type(inner, other, f"{path}.{inner.name}")
-
-
-def run_write(plan: WritePlan, store: Store, rows: Rows) -> tuple[Fragment, ...]:
+def run_write(
+    plan: WritePlan, store: Store, rows: Rows, *, progress: WriteProgress | None = None
+) -> tuple[Fragment, ...]:
     """Write the data files. Nothing of them can be seen before :func:`commit_write`."""
     batches = batches_of(rows, plan.limits.rows_per_batch)
-    return tuple(write_fragments(store, plan.stored, plan.version, batches, plan.limits))
+    if isinstance(rows, pa.RecordBatchReader):
+        batches = ahead_of(batches)
+    arrow = schema_to_arrow(plan.stored)
+    return tuple(
+        write_files(
+            _places(plan, store),
+            plan.stored,
+            plan.version,
+            conformed(batches, arrow),
+            plan.limits,
+            bases=base_uris(plan.bases),
+            progress=progress,
+        )
+    )
+
+
+def _places(plan: WritePlan, store: Store) -> tuple[Destination, ...]:
+    return destinations(store, plan.bases, plan.targets)
+
+
+def transaction_of(
+    plan: WritePlan,
+    fragments: Sequence[Fragment],
+    *,
+    read_version: int = 0,
+    properties: Mapping[str, str] | None = None,
+) -> Transaction:
+    """What commits the files that were written: from a version of the table, or, from 0, as a new table."""
+    made = tuple(fragments)
+    operation: op.Operation = op.Append(made)
+    if plan.mode is not Mode.APPEND:
+        bases = plan.bases if plan.mode is Mode.CREATE else ()
+        operation = op.Overwrite(made, plan.schema, config=plan.config, initial_bases=bases)
+    return Transaction(read_version, operation, properties=dict(properties or {}))
 
 
 def commit_write(
-    plan: WritePlan, target: Store | Snapshot, fragments: tuple[Fragment, ...], *, message: str | None = None
+    plan: WritePlan,
+    target: Store | Snapshot,
+    fragments: Sequence[Fragment],
+    *,
+    message: str | None = None,
+    options: CommitOptions | None = None,
 ) -> Outcome:
     """Make what was written a version: of the table that a snapshot is of, or of a new one in a store."""
-    properties: Mapping[str, str] = {} if message is None else {COMMIT_MESSAGE: message}
+    given = options or CommitOptions(message=message)
+    properties = given.all_properties()
     if isinstance(target, Snapshot):
-        operation: op.Operation = op.Append(fragments)
-        if plan.mode is not Mode.APPEND:
-            operation = op.Overwrite(fragments, plan.schema)
+        made = transaction_of(plan, fragments, read_version=target.version, properties=properties)
         version = None if plan.mode is Mode.APPEND else plan.version
-        return commit(target, Transaction(target.version, operation, properties=properties), data_version=version)
-    made = Transaction(0, op.Overwrite(fragments, plan.schema), properties=properties)
-    return create_table(target, made, stable_row_ids=plan.stable_row_ids, data_version=plan.version)
+        return commit_transaction(target, made, given, data_version=version)
+    outcome = create_table(
+        target,
+        transaction_of(plan, fragments, properties=properties),
+        stable_row_ids=plan.stable_row_ids,
+        data_version=plan.version,
+        scheme=plan.naming,
+        commit_lock=given.commit_lock,
+    )
+    if isinstance(outcome, Committed):
+        tidy_up(target, outcome.manifest, plan.naming)
+    return outcome
 
 
 def _write(plan: WritePlan, target: Store | Snapshot, rows: Rows, message: str | None) -> Outcome:
@@ -177,7 +248,7 @@ def _write(plan: WritePlan, target: Store | Snapshot, rows: Rows, message: str |
     outcome = commit_write(plan, target, fragments, message=message)
     if isinstance(outcome, Conflict):
         # Nobody will commit these files any more.
-        discard(store, [file for item in fragments for file in item.files])
+        discard(_places(plan, store), [file for item in fragments for file in item.files])
     return outcome
 
 

@@ -217,13 +217,6 @@ def test_fields_of_one_struct_may_lie_in_several_files_or_in_none(version: str) 
     assert scan(open_snapshot(store)).read_all()["s"].to_pylist() == [{"b": "x", "d": None}, {"b": None, "d": None}]
 
 
-def test_structs_are_appended_only_with_their_fields_in_order() -> None:
-    store = new_store()
-    committed(write.create(store, pa.table({"s": [{"a": 1, "b": 2}]})))
-    with pytest.raises(InvalidInput, match="fields"):
-        write.append(open_snapshot(store), pa.table({"s": [{"b": 1, "a": 2}]}))
-
-
 def test_an_overwrite_starts_field_ids_again_unless_the_table_never_reuses_them(table: Snapshot) -> None:
     plan = write.plan_overwrite(table, KEYS)
     assert plan.schema == schema_from_arrow(KEYS)
