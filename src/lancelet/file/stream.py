@@ -20,7 +20,7 @@ from lancelet.format.arrays import BlobColumn
 from lancelet.format.columns import Column, Deferred, Page
 from lancelet.format.layouts import BlobLayout, ConstantLayout, MiniBlockLayout
 
-__all__ = ["Pace", "read_table", "stream_batches"]
+__all__ = ["Pace", "read_table", "row_bytes", "stream_batches"]
 
 # Decoded bytes aimed at for one window; small enough for the processor's cache to matter, large enough for the pool.
 _WINDOW = 16 * 2**20
@@ -58,7 +58,7 @@ class Pace:
     def first(file: DataFile | LegacyFile, shapes: Sequence[Shape], batch_size: int) -> Pace:
         """The pace to begin with."""
         found = Pace(batch_size, batch_size)
-        rows = int(_target() / max(1.0, _row_bytes(file, shapes)))
+        rows = int(_target() / max(1.0, row_bytes(file, shapes)))
         known = all(is_fixed(shape.field.type) for shape in shapes)
         found.rows = found._whole_batches(rows if known else min(rows, _FIRST_ROWS))
         return found
@@ -68,7 +68,7 @@ def _target() -> int:
     return min(_WINDOW, default_options().memory_budget // 8)
 
 
-def _row_bytes(file: DataFile | LegacyFile, shapes: Sequence[Shape]) -> float:
+def row_bytes(file: DataFile | LegacyFile, shapes: Sequence[Shape]) -> float:
     """About what a row takes once decoded: as its type says, or as the stored bytes suggest."""
     fixed = sum(row_bits(shape.field.type) / 8 for shape in shapes)
     if all(is_fixed(shape.field.type) for shape in shapes):

@@ -10,10 +10,12 @@ from typing import TypeVar
 
 from lancelet.config import default_options
 
-__all__ = ["ahead", "map_tasks", "pool"]
+__all__ = ["ahead", "map_tasks", "pool", "waiting"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
+
+_WAITERS = 32
 
 
 @lru_cache(maxsize=1)
@@ -34,6 +36,16 @@ def _readers_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - as above
 def ahead() -> ThreadPoolExecutor:
     """The process's threads for reading ahead. They wait for the decoding threads, which must never wait for them."""
     return _readers_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _waiters_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - as above
+    return ThreadPoolExecutor(_WAITERS, thread_name_prefix="lancelet-waiting")
+
+
+def waiting() -> ThreadPoolExecutor:
+    """The process's threads for work that mostly waits for a store far away; they too wait for the decoding threads."""
+    return _waiters_of(os.getpid())
 
 
 def map_tasks(run: Callable[[_Task], _Result], tasks: Sequence[_Task], *, threads: bool) -> list[_Result]:

@@ -98,7 +98,7 @@ def run_add(plan: ColumnsPlan, snapshot: Snapshot, rows: Rows) -> tuple[Fragment
     result = []
     try:
         for item in plan.fragments:
-            stored = open_fragment(places, Schema(()), item)
+            stored = open_fragment(places, item)
             item = replace(item, physical_rows=stored.physical_rows)
             if len(stored.deleted) < stored.physical_rows:
                 written.append(_file(plan, snapshot, feed, stored.deleted, stored.physical_rows))

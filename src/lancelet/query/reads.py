@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -29,6 +29,12 @@ class Reads:
 
     def __bool__(self) -> bool:
         return bool(self.schema.fields or self.system)
+
+    def without(self, fields: Sequence[Field]) -> Reads:
+        """The same without some of the stored fields."""
+        kept = tuple(item for item in self.schema.fields if item not in fields)
+        schema = replace(self.schema, fields=kept)
+        return Reads(schema, schema_to_arrow(schema), self.system)
 
 
 def paths_of(exprs: Iterable[Expr]) -> set[tuple[str, ...]]:

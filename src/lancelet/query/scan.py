@@ -1,24 +1,20 @@
-"""Scanning: the rows of a snapshot that are not deleted, in order, a bounded window of them decoded at a time."""
+"""Scanning: a plan carried out window by window, several at a time, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lancelet.errors import InvalidInput, Unsupported
-from lancelet.expr import Column, Expr, evaluate, keep
-from lancelet.file.reading import read_columns
-from lancelet.file.stream import Pace
+from lancelet.config import default_options
 from lancelet.file.workers import ahead as reading_ahead
-from lancelet.format.blobs import file_schema
-from lancelet.format.flags import STABLE_ROW_IDS
-from lancelet.format.fragments import Fragment
-from lancelet.query.reads import Reads, reads_of
+from lancelet.file.workers import waiting
+from lancelet.query.batches import batches_of, limited
+from lancelet.query.flow import carried_out
+from lancelet.query.pace import Pace, window_bytes
+from lancelet.query.plan import Piece, ScanPlan, plan_scan
 from lancelet.query.request import (
     CREATED_AT,
     LAST_UPDATED_AT,
@@ -26,103 +22,52 @@ from lancelet.query.request import (
     ROW_ID,
     ROW_OFFSET,
     ScanRequest,
-    bound_schema,
     request_for,
 )
-from lancelet.query.stored import StoredFragment, column_of, open_fragment
-from lancelet.rows.addresses import UInt64s, join
-from lancelet.rows.segments import read_sequence
-from lancelet.rows.sequences import RowIdSequence
-from lancelet.rows.versions import VersionSequence, read_version_sequence
+from lancelet.query.selection import Selection
+from lancelet.query.stored import StoredFragment, open_fragment
+from lancelet.query.window import Found, Reading, Window
+from lancelet.storage.store import Mappable
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["CREATED_AT", "LAST_UPDATED_AT", "ROW_ADDRESS", "ROW_ID", "ScanPlan", "plan_scan", "run_scan", "scan"]
+__all__ = [
+    "CREATED_AT",
+    "LAST_UPDATED_AT",
+    "ROW_ADDRESS",
+    "ROW_ID",
+    "ROW_OFFSET",
+    "ScanPlan",
+    "plan_scan",
+    "read_table",
+    "run_scan",
+    "scan",
+    "tables_of",
+]
 
-_FIRST_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ScanPlan:
-    """Which columns of which fragments are to be read. Pure: nothing is open yet."""
-
-    request: ScanRequest
-    #: The columns to hand out, in order.
-    schema: pa.Schema
-    outputs: tuple[tuple[str, Expr], ...]
-    reads: Reads
-    fragments: Sequence[Fragment]
-    stable_row_ids: bool
-
-
-def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
-    """How a request is answered by one version of a table."""
-    stored = file_schema(snapshot.schema)
-    bound = bound_schema(snapshot.schema)
-    outputs = request.columns
-    if outputs is None:
-        outputs = tuple((item.name, Column((item.name,), bound.field(item.name).type)) for item in stored.fields)
-    names = [name for name, _ in outputs]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput(f"column {name!r} is asked for more than once", column=name)
-    for item in request.order_by or ():
-        raise Unsupported(f"an order by {item.expr}")
-    if request.include_deleted or request.ranges:
-        raise Unsupported("deleted rows, or ranges of rows")
-    wanted = [expr for _, expr in outputs] + ([] if request.filter is None else [request.filter])
-    fragments: Sequence[Fragment] = snapshot.manifest.fragments
-    if request.fragments is not None:
-        fragments = [_fragment(snapshot, number) for number in request.fragments]
-    stable = bool(snapshot.manifest.reader_flags & STABLE_ROW_IDS.value)
-    schema = pa.schema([_output(name, expr, bound) for name, expr in outputs], bound.metadata)
-    return ScanPlan(request, schema, outputs, reads_of(stored, wanted), fragments, stable)
-
-
-def _output(name: str, expr: Expr, bound: pa.Schema) -> pa.Field:
-    if not isinstance(expr, Column):
-        return pa.field(name, expr.type)
-    field = bound.field(expr.path[0])
-    for step in expr.path[1:]:
-        field = field.type.field(step)
-    return field.with_name(name) if len(expr.path) == 1 else field.with_name(name).with_nullable(True)
-
-
-def _fragment(snapshot: Snapshot, number: int) -> Fragment:
-    place = snapshot.manifest.fragments.place_of(number)
-    if place is None:
-        raise InvalidInput(f"there is no fragment {number}", uri=snapshot.uri, version=snapshot.version)
-    return snapshot.manifest.fragments[place]
+#: Windows under way at once where a store is far away: most of the time they wait for it.
+_MOST_AHEAD = 16
+#: Fragments opened before they are needed where a store is far away.
+_OPENED_AHEAD = 8
 
 
 def run_scan(plan: ScanPlan, places: Places) -> Iterator[pa.RecordBatch]:
-    """The batches of a scan, none larger than the plan's size; the next window is read while one is handed out."""
-    size, skip, left = plan.request.batch_size, plan.request.offset, plan.request.limit
-    for table in _tables(plan, places):
-        skipped = min(skip, table.num_rows)
-        skip -= skipped
-        table = table.slice(skipped, left)
-        left = None if left is None else left - table.num_rows
-        for start in range(0, table.num_rows, size):
-            piece = table.slice(start, size)
-            batches = piece.to_batches()
-            yield batches[0] if len(batches) == 1 else piece.combine_chunks().to_batches()[0]
-        if left == 0:
-            return
+    """The batches of a scan; the next windows are read while one is handed out."""
+    return batches_of(tables_of(plan, places), plan.request)
 
 
-def _tables(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
-    windows = _windows(plan, places)
-    ahead = _submit(plan, windows)
-    while ahead is not None:
-        table = ahead[1].result()
-        ahead[0].pace.seen(max(ahead[0].stop - ahead[0].start, 1), table.nbytes)
-        ahead = _submit(plan, windows)
-        yield table
+def read_table(plan: ScanPlan, places: Places) -> pa.Table:
+    """All rows of a scan, in as few chunks as they were read in."""
+    tables = list(tables_of(plan, places))
+    return pa.concat_tables(tables) if tables else plan.schema.empty_table()
 
 
 def scan(
-    snapshot: Snapshot, request: ScanRequest | Sequence[str] | None = None, *, batch_size: int = 8192
+    snapshot: Snapshot,
+    request: ScanRequest | Sequence[str] | None = None,
+    *,
+    batch_size: int = 8192,
+    places: Places | None = None,
 ) -> pa.RecordBatchReader:
     """The rows of a version as a stream: those that a request asks for, or some columns of all.
 
@@ -136,122 +81,105 @@ def scan(
     if not isinstance(request, ScanRequest):
         request = request_for(snapshot, request, batch_size=batch_size)
     plan = plan_scan(snapshot, request)
-    return pa.RecordBatchReader.from_batches(plan.schema, run_scan(plan, Places.of(snapshot)))
+    return pa.RecordBatchReader.from_batches(plan.schema, run_scan(plan, places or Places.of(snapshot)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Physical rows of an open fragment that are read at once."""
-
-    stored: StoredFragment
-    lineage: _Lineage
-    pace: Pace
-    start: int
-    stop: int
-    #: Live rows of the table before the fragment.
-    offset: int
+def tables_of(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
+    """The rows of a scan as they are read, window by window; no table is empty."""
+    return limited(_Scan(plan, places).tables(), plan.skip, plan.take)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lineage:
-    """Sequences of a fragment, where they are wanted and there are any."""
+class _Scan:
+    """A plan being carried out."""
 
-    row_ids: RowIdSequence | None
-    created_at: VersionSequence | None
-    last_updated_at: VersionSequence | None
+    def __init__(self, plan: ScanPlan, places: Places) -> None:
+        self.plan, self.places = plan, places
+        self.reading = Reading(plan)
+        threads = default_options().threads
+        self.near = isinstance(places.base(None), Mappable)
+        self.ahead = threads + 1 if self.near else max(threads + 1, _MOST_AHEAD)
+        target = window_bytes(plan.memory_budget, self.ahead)
+        least = plan.request.batch_size
+        steps = [projection for projection, _ in self.reading.steps]
+        self.rest = Pace(self.reading.rest, target, least=least)
+        self.first = Pace(steps[0], target, least=least) if steps else self.rest
+        # What is looked at for nothing should be little: the first window of a limited search is small.
+        self.most = max(least, plan.take + plan.skip) if steps and plan.take is not None else None
+
+    def threads(self) -> ThreadPoolExecutor | None:
+        """Who does the work besides the caller."""
+        if not self.near:
+            return waiting()
+        return reading_ahead() if default_options().threads > 1 else None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows of all windows."""
+        in_order = self.plan.request.in_order or bool(self.plan.request.order_by)
+        tasks = (partial(self._table, window) for window in self._windows())
+        for found in carried_out(tasks, self.threads(), ahead=self.ahead, in_order=in_order):
+            if isinstance(found, pa.Table):
+                if found.num_rows:
+                    yield found
+                continue
+            pieces = iter([partial(self._finished, piece) for piece in found])
+            del found
+            yield from carried_out(pieces, self.threads(), ahead=self.ahead, in_order=in_order)
+
+    def _table(self, window: Window) -> pa.Table | list[Found]:
+        """The rows of a window; where they are too many to be read at once, what is left to do."""
+        found = window.find()
+        if self.reading.steps and found.selection.count:
+            pieces = found.cut(self.rest.rows(window.stored))
+            if len(pieces) > 1:
+                return pieces
+        table = self._finished(found)
+        if not self.reading.steps:
+            self.first.seen(window.selection.stop - window.selection.start, table.nbytes)
+        return table
+
+    def _finished(self, found: Found) -> pa.Table:
+        table = found.table()
+        if self.reading.steps:
+            self.rest.seen(table.num_rows, table.nbytes)
+        return table
+
+    def _windows(self) -> Iterator[Window]:
+        for piece, stored in self._fragments():
+            start, stop = _range_of(piece, stored)
+            while start < stop:
+                rows = self.first.rows(stored)
+                if self.most is not None:
+                    rows = min(rows, self.most)
+                    self.most *= 2
+                end = min(start + rows, stop)
+                if self.plan.request.include_deleted or stored.deleted.live_count(start, end):
+                    yield Window(self.reading, stored, piece, Selection(start, end))
+                start = end
+
+    def _fragments(self) -> Iterator[tuple[Piece, StoredFragment]]:
+        """The fragments of the pieces, open; those of a store far away some time before they are needed."""
+        tasks: Iterator[Callable[[], tuple[Piece, StoredFragment]]] = (
+            partial(self._opened, piece) for piece in self.plan.pieces()
+        )
+        if self.near:
+            return (task() for task in tasks)
+        return carried_out(tasks, waiting(), ahead=_OPENED_AHEAD)
+
+    def _opened(self, piece: Piece) -> tuple[Piece, StoredFragment]:
+        stored = open_fragment(self.places, piece.fragment)
+        if not self.near:
+            stored.open_files(self.first.projection)
+        return piece, stored
 
 
-def _submit(plan: ScanPlan, windows: Iterator[_Window]) -> tuple[_Window, Future[pa.Table]] | None:
-    window = next(windows, None)
-    return None if window is None else (window, reading_ahead().submit(_read, plan, window))
-
-
-def _windows(plan: ScanPlan, places: Places) -> Iterator[_Window]:
-    size, offset = plan.request.batch_size, 0
-    for fragment in plan.fragments:
-        stored = open_fragment(places, plan.reads.schema, fragment)
-        lineage = _lineage(plan, stored)
-        paces = [Pace.first(part.file, part.shapes, size) for part in stored.parts]
-        # All parts are decoded for the same rows, and take their memory together.
-        rows = min((pace.rows for pace in paces), default=size * 4) // max(len(paces), 1)
-        pace = Pace(size, max(rows, size))
-        start = 0
-        while start < stored.physical_rows:
-            stop = min(start + pace.rows, stored.physical_rows)
-            if stored.deleted.live_count(start, stop):
-                yield _Window(stored, lineage, pace, start, stop, offset)
-            start = stop
-        offset += stored.physical_rows - len(stored.deleted)
-
-
-def _read(plan: ScanPlan, window: _Window) -> pa.Table:
-    stored, rows = window.stored, slice(window.start, window.stop)
-    found = [
-        (held, column)
-        for part in stored.parts
-        for held, column in zip(part.fields, read_columns(part.file, part.shapes, rows), strict=True)
-    ]
-    count = window.stop - window.start
-    columns = {
-        item.name: column_of(item, [pair for pair in found if pair[0].id == item.id], count)
-        for item in plan.reads.schema.fields
-    }
-    for name in plan.reads.system:
-        columns[name] = pa.chunked_array([pa.array(_system(plan, window, name))])
-    table = pa.table(columns) if columns else pa.table({ROW_ID: pa.nulls(count)})
-    live = stored.deleted.live_mask(window.start, window.stop)
-    if live is not None:
-        table = table.filter(pa.array(live))
-    if plan.request.filter is not None:
-        table = table.filter(pa.array(keep(plan.request.filter, table)))
-    return _outputs(plan, table)
-
-
-def _outputs(plan: ScanPlan, table: pa.Table) -> pa.Table:
-    if not plan.outputs:
-        return table.select([])
-    return pa.table([evaluate(expr, table) for _, expr in plan.outputs], schema=plan.schema)
-
-
-def _system(plan: ScanPlan, window: _Window, name: str) -> npt.NDArray[np.uint64]:
-    """A column of what is known of the rows of a window, by position."""
-    start, stop = window.start, window.stop
-    if name == ROW_OFFSET:
-        return window.stored.deleted.to_logical(np.arange(start, stop)).astype(np.uint64) + np.uint64(window.offset)
-    if name == ROW_ADDRESS or (name == ROW_ID and not plan.stable_row_ids):
-        return join(window.stored.fragment.id, np.arange(start, stop, dtype=np.uint64))
-    lineage = window.lineage
-    if name == ROW_ID:
-        if lineage.row_ids is None:
-            number = window.stored.fragment.id
-            raise InvalidInput(f"fragment {number} does not say which ids its rows have", fragment=number)
-        return lineage.row_ids.slice(start, stop).to_ids()
-    return _versions(lineage.created_at if name == CREATED_AT else lineage.last_updated_at, start, stop)
-
-
-def _versions(sequence: VersionSequence | None, start: int, stop: int) -> UInt64s:
-    if sequence is None:
-        return np.full(stop - start, _FIRST_VERSION, np.uint64)
-    return sequence.slice(start, stop).to_versions()
-
-
-def _lineage(plan: ScanPlan, stored: StoredFragment) -> _Lineage:
-    item, rows, names = stored.fragment, stored.physical_rows, plan.reads.system
-    spilled = {
-        ROW_ID: item.column_row_ids,
-        CREATED_AT: item.column_created_at_versions,
-        LAST_UPDATED_AT: item.column_last_updated_at_versions,
-    }
-    for name, column in spilled.items():
-        if name in names and column is not None:
-            raise Unsupported(f"column {name} of fragment {item.id} is in a data file", fragment=item.id)
-    ids, created, updated = (
-        item.inline_row_ids,
-        item.inline_created_at_versions,
-        item.inline_last_updated_at_versions,
-    )
-    return _Lineage(
-        read_sequence(ids, rows=rows) if ROW_ID in names and ids is not None else None,
-        read_version_sequence(created, rows=rows) if CREATED_AT in names and created is not None else None,
-        read_version_sequence(updated, rows=rows) if LAST_UPDATED_AT in names and updated is not None else None,
-    )
+def _range_of(piece: Piece, stored: StoredFragment) -> tuple[int, int]:
+    """The physical rows of a piece."""
+    start, stop = piece.start, stored.physical_rows
+    if piece.stop is not None:
+        stop = min(piece.stop, stop)
+    if piece.skip or piece.take is not None:
+        before = int(stored.deleted.to_logical([start])[0]) + piece.skip
+        start = int(stored.deleted.to_physical([before])[0])
+        if piece.take is not None:
+            stop = min(stop, int(stored.deleted.to_physical([before + piece.take - 1])[0]) + 1)
+    return start, stop

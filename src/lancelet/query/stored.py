@@ -1,146 +1,152 @@
-"""Stored rows of one fragment: its files opened, the deletions read, and columns of tables put together from files."""
+"""Stored rows of one fragment: its files opened when they are needed, its deletions, and the values of some rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 
-from lancelet.encodings.shape import Shape
+from lancelet.encodings.page import Rows
 from lancelet.errors import Corrupt
 from lancelet.file.data_file import DataFile as OpenFile
-from lancelet.file.data_file import open_file
 from lancelet.file.legacy import LegacyFile
-from lancelet.file.opening import open_table_legacy
-from lancelet.file.shapes import is_stored_as_one, shapes_of
-from lancelet.format.arrow import field_to_arrow, schema_to_arrow
-from lancelet.format.fields import Field, Schema
-from lancelet.format.fragments import DataFile, Fragment
-from lancelet.format.versions import FileVersion
-from lancelet.rows.deletions import DeletionVector
+from lancelet.file.reading import read_columns
+from lancelet.format.fields import Schema
+from lancelet.format.fragments import Fragment
+from lancelet.query.files import open_data_file
+from lancelet.query.layouts import Projection, column_of
+from lancelet.rows.deletions import NO_DELETIONS, DeletionVector
+from lancelet.rows.segments import read_sequence
+from lancelet.rows.sequences import RowIdSequence
+from lancelet.rows.versions import VersionSequence, read_version_sequence
+from lancelet.storage.objects import process_objects
 from lancelet.table.deletions import deletions_of
 from lancelet.table.paths import Places
 
-__all__ = ["Part", "StoredFragment", "column_of", "deletions_of", "open_fragment", "present"]
+__all__ = ["StoredFragment", "count_of", "open_fragment"]
+
+_NO_FIELDS = Schema(())
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one file holds of the columns asked for: some of the fields, whole or in part."""
-
-    file: OpenFile | LegacyFile
-    fields: tuple[Field, ...]
-    shapes: tuple[Shape, ...]
-    arrow: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
 class StoredFragment:
-    """A fragment open for reading some columns: one part for each file that has any."""
+    """A fragment of which rows are read. What it learns stays true: it may be kept and shared by threads."""
 
-    fragment: Fragment
-    parts: tuple[Part, ...]
-    physical_rows: int
-    deleted: DeletionVector
+    __slots__ = ("__dict__", "_files", "_places", "fragment", "physical_rows")
+
+    def __init__(self, places: Places, fragment: Fragment) -> None:
+        self._places = places
+        self.fragment = fragment
+        self._files: list[OpenFile | LegacyFile | None] = [None] * len(fragment.files)
+        self.physical_rows: int = fragment.physical_rows or 0
+        if fragment.physical_rows is None:
+            self.physical_rows = self._counted()
+
+    def __repr__(self) -> str:
+        return f"StoredFragment({self.fragment.id}, {self.physical_rows} rows)"
+
+    @cached_property
+    def deleted(self) -> DeletionVector:
+        """The rows that are deleted."""
+        item = self.fragment.deletion_file
+        if item is None:
+            return NO_DELETIONS
+        store, path = self._places.deletion_file(self.fragment.id, item)
+
+        def make() -> tuple[DeletionVector, int]:
+            found = deletions_of(self._places, self.fragment, physical_rows=self.physical_rows)
+            return found, 3 * found.nbytes
+
+        return process_objects().get((store.uri, path, "deletions"), make)
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self.physical_rows - len(self.deleted)
+
+    @cached_property
+    def row_ids(self) -> RowIdSequence | None:
+        """The stable ids of the rows, where the manifest holds them."""
+        data = self.fragment.inline_row_ids
+        return None if data is None else read_sequence(data, rows=self.physical_rows)
+
+    @cached_property
+    def created_at(self) -> VersionSequence | None:
+        """The versions that made the rows, where the manifest holds them."""
+        data = self.fragment.inline_created_at_versions
+        return None if data is None else read_version_sequence(data, rows=self.physical_rows)
+
+    @cached_property
+    def last_updated_at(self) -> VersionSequence | None:
+        """The versions that last changed the rows, where the manifest holds them."""
+        data = self.fragment.inline_last_updated_at_versions
+        return None if data is None else read_version_sequence(data, rows=self.physical_rows)
+
+    def file(self, place: int, fields: Schema = _NO_FIELDS) -> OpenFile | LegacyFile:
+        """One of the files; Corrupt where it has not as many rows as the fragment.
+
+        A file of version 0.1 is opened anew for the ``fields`` to be read: its own schema may be older than they are.
+        """
+        found = self._files[place]
+        if found is None:
+            found = open_data_file(self._places, self.fragment.files[place], fields)
+            if found.num_rows != self.physical_rows:
+                text = f"the file has {found.num_rows} rows, its fragment {self.physical_rows}"
+                raise Corrupt(text, uri=found.uri, fragment=self.fragment.id)
+            if isinstance(found, OpenFile):
+                self._files[place] = found
+        return found
+
+    def open_files(self, projection: Projection) -> None:
+        """Open what a projection will read, and read which rows are deleted."""
+        for part in projection.layout(self.fragment).parts:
+            if not part.legacy:
+                self.file(part.place)
+        len(self.deleted)
+
+    def read(self, projection: Projection, rows: Rows) -> dict[str, pa.ChunkedArray]:
+        """The stored columns of some physical rows: a range, or ascending numbers."""
+        layout = projection.layout(self.fragment)
+        found = []
+        for part in layout.parts:
+            fields = Schema(part.fields) if part.legacy else _NO_FIELDS
+            found.append(read_columns(self.file(part.place, fields), part.shapes, rows))
+        columns = {}
+        for top, sources, whole in zip(projection.reads.schema.fields, layout.sources, layout.whole, strict=True):
+            if whole:
+                number, at = sources[0]
+                columns[top.name] = found[number][at]
+            else:
+                pieces = [(layout.parts[number].fields[at], found[number][at]) for number, at in sources]
+                columns[top.name] = column_of(top, pieces, count_of(rows))
+        return columns
+
+    def read_spilled(self, name: str, rows: Rows, projection: Projection) -> pa.ChunkedArray | None:
+        """A column of row ids or versions that lies in a data file; None where there is no such column."""
+        found = projection.layout(self.fragment).spilled.get(name)
+        return None if found is None else read_columns(self.file(found[0]), [found[1]], rows)[0]
+
+    def _counted(self) -> int:
+        """The rows of the first file, where an old manifest does not say how many there are."""
+        if not self.fragment.files:
+            number = self.fragment.id
+            raise Corrupt(f"fragment {number} has no files and does not say how many rows it has", fragment=number)
+        return open_data_file(self._places, self.fragment.files[0], _NO_FIELDS).num_rows
 
 
-def present(field: Field, columns: frozenset[int]) -> Field | None:
-    """What a file with columns for some field ids holds of a field; None if nothing.
+def count_of(rows: Rows) -> int:
+    """How many rows are asked for."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
-    >>> point = Field("p", "struct", id=0, children=(Field("x", "float", id=1), Field("y", "float", id=2)))
-    >>> found = present(point, frozenset([2]))
-    >>> [child.name for child in found.children]
-    ['y']
+
+def open_fragment(places: Places, fragment: Fragment) -> StoredFragment:
+    """A fragment to read rows of; nothing is read yet unless an old manifest does not say how many rows it has.
+
+    >>> from lancelet.ops.write import create
+    >>> from lancelet.storage import open_store
+    >>> from lancelet.table.snapshot import open_snapshot
+    >>> made = create(open_store("memory://stored"), pa.table({"x": [1, 2]}))
+    >>> table = open_snapshot(open_store("memory://stored"))
+    >>> open_fragment(Places.of(table), table.manifest.fragments[0]).live_rows
+    2
     """
-    if is_stored_as_one(field):
-        return field if field.id in columns else None
-    children = tuple(found for child in field.children if (found := present(child, columns)) is not None)
-    return replace(field, children=children) if children else None
-
-
-def open_fragment(places: Places, schema: Schema, fragment: Fragment) -> StoredFragment:
-    """Open those files of a fragment that hold anything of a schema; Corrupt where their rows are not as many."""
-    parts = tuple(part for item in fragment.files if (part := _open_part(places, schema, item)) is not None)
-    rows = fragment.physical_rows
-    if rows is None:
-        rows = parts[0].file.num_rows if parts else _rows_of(places, fragment)
-    for part in parts:
-        if part.file.num_rows != rows:
-            found = f"the file has {part.file.num_rows} rows, its fragment {rows}"
-            raise Corrupt(found, uri=part.file.uri, fragment=fragment.id)
-    return StoredFragment(fragment, parts, rows, deletions_of(places, fragment, physical_rows=rows))
-
-
-def _open_part(places: Places, schema: Schema, item: DataFile) -> Part | None:
-    legacy = item.version is FileVersion.V0_1
-    pairs = zip(item.fields, item.fields if legacy else item.column_indices, strict=True)
-    columns = {number: column for number, column in pairs if number >= 0}
-    held = frozenset(columns)
-    fields = tuple(found for top in schema.fields if (found := present(top, held)) is not None)
-    if not fields:
-        return None
-    store, path = places.data_file(item)
-    stored = Schema(fields)
-    file: OpenFile | LegacyFile
-    if legacy:
-        file = open_table_legacy(store, path, schema=stored, field_ids=item.fields)
-    else:
-        file = open_file(store, path, size=item.file_size)
-    arrow = schema_to_arrow(stored)
-    return Part(file, fields, tuple(shapes_of(stored, arrow, columns)), arrow)
-
-
-def _rows_of(places: Places, fragment: Fragment) -> int:
-    if not fragment.files:
-        raise Corrupt(
-            f"fragment {fragment.id} has no files and does not say how many rows it has", fragment=fragment.id
-        )
-    store, path = places.data_file(fragment.files[0])
-    return open_file(store, path, size=fragment.files[0].file_size).num_rows
-
-
-def column_of(field: Field, found: Sequence[tuple[Field, pa.ChunkedArray]], rows: int) -> pa.ChunkedArray:
-    """A column from what each file holds of it; nulls where no file holds anything."""
-    arrow = field_to_arrow(field)
-    if not found:
-        return pa.chunked_array([pa.nulls(rows, arrow.type)], arrow.type)
-    if len(found) == 1 and found[0][0] == field:
-        return found[0][1]
-    pieces = [(held, column.combine_chunks()) for held, column in found]
-    whole = _combined(field, [(held, _flat(array)) for held, array in pieces], rows)
-    return pa.chunked_array([whole], arrow.type)
-
-
-def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if not isinstance(array, pa.ChunkedArray):
-        return array
-    return array.chunk(0) if array.num_chunks else pa.array([], array.type)
-
-
-def _combined(field: Field, found: Sequence[tuple[Field, pa.Array]], rows: int) -> pa.Array:
-    kind = field_to_arrow(field).type
-    if not found:
-        return pa.nulls(rows, kind)
-    if len(found) == 1 and found[0][0] == field:
-        return found[0][1]
-    if field.logical_type != "struct":
-        raise Corrupt(f"the parts of {field.name!r} lie in {len(found)} files, expected them in one", column=field.name)
-    children = [
-        _combined(
-            child,
-            [
-                (inner, array.field(place))
-                for held, array in found
-                for place, inner in enumerate(held.children)
-                if inner.id == child.id
-            ],
-            rows,
-        )
-        for child in field.children
-    ]
-    # Each file says of every row whether the struct is null.
-    missing = np.asarray(found[0][1].is_null())
-    mask = pa.array(missing) if missing.any() else None
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    return StoredFragment(places, fragment)

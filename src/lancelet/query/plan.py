@@ -1,0 +1,198 @@
+"""Plans of scans: what is read of which fragments, in which steps. Pure and printable; no data file is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lancelet.encodings.budget import is_fixed
+from lancelet.errors import InvalidInput
+from lancelet.expr import Column, Expr, conjuncts
+from lancelet.expr.tree import Call
+from lancelet.format.fields import Schema
+from lancelet.format.fragments import Fragment
+from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
+from lancelet.query.reads import Reads, reads_of
+from lancelet.query.request import ROW_ID, ROW_OFFSET, ScanRequest
+from lancelet.table.snapshot import Snapshot
+
+__all__ = ["Piece", "ScanPlan", "Step", "outputs_of", "plan_scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A condition, and what must be read to know for which rows it is true."""
+
+    reads: Reads
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of the physical rows of a fragment; of the live rows in it ``take`` many from number ``skip`` on."""
+
+    fragment: Fragment
+    start: int = 0
+    #: None for the end of the fragment.
+    stop: int | None = None
+    skip: int = 0
+    take: int | None = None
+    #: Live rows of the fragments before; None where a manifest does not count them.
+    live_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """How a scan goes: for each piece the steps, each for the rows left by those before, then the remaining columns."""
+
+    request: ScanRequest
+    #: The columns to hand out, in order, and what each stands for.
+    schema: pa.Schema
+    outputs: tuple[tuple[str, Expr], ...]
+    steps: tuple[Step, ...]
+    #: All that the outputs are made of; ``rest`` is what no step reads anyway.
+    reads: Reads
+    rest: Reads
+    fragments: Sequence[Fragment]
+    counts: FragmentCounts
+    #: Places of ``fragments`` in the table; None where they are all of it.
+    places: tuple[int, ...] | None
+    stable_row_ids: bool
+    #: Rows of the stream to skip, and to hand out, after what the pieces leave out already.
+    skip: int
+    take: int | None
+    #: Whether limit and offset were turned into rows of fragments, so that no row is read in vain.
+    cut: bool
+    memory_budget: int
+
+    def pieces(self) -> Iterator[Piece]:
+        """The pieces, in order."""
+        if self.cut:
+            yield from self._cut_pieces()
+            return
+        ranges = self.request.ranges or {}
+        needs_offsets = self.reads_row_offsets
+        for number, fragment in enumerate(self.fragments):
+            before = self._live_before(number) if needs_offsets else None
+            start, stop = ranges.get(fragment.id, (0, None))
+            yield Piece(fragment, start, stop, live_before=before)
+
+    def _cut_pieces(self) -> Iterator[Piece]:
+        """The pieces that hold the rows from the offset on, up to the limit."""
+        numbers = np.arange(len(self.fragments)) if self.places is None else np.array(self.places, np.int64)
+        live = (self.counts.physical - self.counts.deleted)[numbers]
+        ends = np.cumsum(live)
+        offset, limit = self.request.offset, self.request.limit
+        total = int(ends[-1]) if len(ends) else 0
+        stop = total if limit is None else min(offset + limit, total)
+        first = int(np.searchsorted(ends, offset, "right"))
+        for number in range(first, len(ends)):
+            begin = int(ends[number] - live[number])
+            if begin >= stop:
+                return
+            skip = max(offset - begin, 0)
+            take = min(stop, int(ends[number])) - begin - skip
+            if take:
+                yield Piece(self.fragments[number], 0, None, skip, take, self._live_before(number))
+
+    def _live_before(self, number: int) -> int | None:
+        if self.counts.unknown:
+            return None
+        return self.counts.live_before(number if self.places is None else self.places[number])
+
+    @property
+    def reads_row_offsets(self) -> bool:
+        """Whether rows are told how many live rows come before them."""
+        return ROW_OFFSET in self.reads.system or any(ROW_OFFSET in step.reads.system for step in self.steps)
+
+
+def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
+    """How a request is answered by one version of a table."""
+    facts = facts_of(snapshot.manifest)
+    outputs, schema = outputs_of(facts, request)
+    _check(request, outputs)
+    steps = _steps(facts.stored, request.filter)
+    reads = reads_of(facts.stored, [expr for _, expr in outputs])
+    places = None if request.fragments is None else tuple(map(facts.place_of, request.fragments))
+    all_fragments = snapshot.manifest.fragments
+    counted = not request.include_deleted and not request.ranges and not facts.counts.unknown
+    limited = request.limit is not None or request.offset > 0
+    cut = limited and counted and request.filter is None and not request.order_by
+    sorted_later = bool(request.order_by)
+    return ScanPlan(
+        request,
+        schema,
+        outputs,
+        steps,
+        reads,
+        _rest(reads, steps),
+        all_fragments if places is None else [all_fragments[place] for place in places],
+        facts.counts,
+        places,
+        facts.stable_row_ids,
+        skip=0 if cut or sorted_later else request.offset,
+        take=None if cut or sorted_later else request.limit,
+        cut=cut,
+        memory_budget=snapshot.options.memory_budget,
+    )
+
+
+def outputs_of(facts: TableFacts, request: ScanRequest) -> tuple[tuple[tuple[str, Expr], ...], pa.Schema]:
+    """The columns that a request is answered with: what each stands for, and their schema."""
+    outputs = request.columns
+    if outputs is None:
+        names = [item.name for item in facts.stored.fields]
+        outputs = tuple((name, Column((name,), facts.bound.field(name).type)) for name in names)
+    names = [name for name, _ in outputs]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"column {twice!r} is asked for more than once", column=twice)
+    return outputs, pa.schema([_output(name, expr, facts.bound) for name, expr in outputs], facts.bound.metadata)
+
+
+def _output(name: str, expr: Expr, bound: pa.Schema) -> pa.Field:
+    if not isinstance(expr, Column):
+        return pa.field(name, expr.type)
+    field = bound.field(expr.path[0])
+    for step in expr.path[1:]:
+        field = field.type.field(step)
+    return field.with_name(name) if len(expr.path) == 1 else field.with_name(name).with_nullable(True)
+
+
+def _check(request: ScanRequest, outputs: Sequence[tuple[str, Expr]]) -> None:
+    if request.include_deleted and not any(isinstance(expr, Column) and expr.path == (ROW_ID,) for _, expr in outputs):
+        hint = "ask for _rowid: it is null where a row is deleted"
+        raise InvalidInput("deleted rows are asked for, but nothing would tell them from the others", hint=hint)
+    if request.strict_batch_size and request.batch_bytes is not None:
+        raise InvalidInput("batches cannot have both an exact number of rows and a limit of bytes")
+
+
+def _steps(stored: Schema, condition: Expr | None) -> tuple[Step, ...]:
+    """The conditions on values of fixed width first: the others are then looked at for few rows only."""
+    if condition is None:
+        return ()
+    parts = conjuncts(condition)
+    cheap = [part for part in parts if _is_cheap(part)]
+    dear = [part for part in parts if not _is_cheap(part)]
+    groups = [condition] if not cheap or not dear else [_all(cheap), _all(dear)]
+    return tuple(Step(reads_of(stored, [group]), group) for group in groups)
+
+
+def _all(parts: Sequence[Expr]) -> Expr:
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
+
+
+def _is_cheap(expr: Expr) -> bool:
+    """Whether only values of a few bytes each are looked at."""
+    if isinstance(expr, Column):
+        return is_fixed(expr.type) and not pa.types.is_nested(expr.type)
+    return all(_is_cheap(argument) for argument in expr.arguments) if isinstance(expr, Call) else True
+
+
+def _rest(reads: Reads, steps: Sequence[Step]) -> Reads:
+    """What outputs need and no step reads in the same form."""
+    known = [field for step in steps for field in step.reads.schema.fields]
+    return reads.without([field for field in reads.schema.fields if field in known])

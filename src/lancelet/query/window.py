@@ -1,0 +1,198 @@
+"""Windows: a bounded stretch of a fragment answered at once, first the columns that decide, then those handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelet.errors import InvalidInput
+from lancelet.expr import Column, Expr, evaluate
+from lancelet.query.layouts import Projection
+from lancelet.query.plan import Piece, ScanPlan
+from lancelet.query.selection import Selection, as_bits
+from lancelet.query.stored import StoredFragment
+from lancelet.query.system import system_column
+
+__all__ = ["Found", "Reading", "Window"]
+
+_Columns = Mapping[str, pa.ChunkedArray | pa.Array]
+#: Below this share of wanted rows single ones are read: each costs as much as so many in a row.
+_SINGLE = 1 / 16
+
+
+class Reading:
+    """A plan being carried out: what all windows share."""
+
+    def __init__(self, plan: ScanPlan) -> None:
+        self.plan = plan
+        self.steps = [(Projection(step.reads), step.condition) for step in plan.steps]
+        self.rest = Projection(plan.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Columns that were read to decide, of the whole range or of the rows that were left then."""
+
+    columns: _Columns
+    #: None for the whole range.
+    of: Selection | None
+
+    def of_rows(self, selection: Selection, names: Sequence[str]) -> dict[str, pa.ChunkedArray | pa.Array]:
+        """Some of the columns, for the rows that are left now."""
+        if self.of is None:
+            if selection.whole:
+                return {name: self.columns[name] for name in names}
+            return {name: self.columns[name].filter(selection.bits) for name in names}
+        if selection.count == self.of.count:
+            return {name: self.columns[name] for name in names}
+        places = pa.array(self.of.numbers.searchsorted(selection.numbers))
+        return {name: self.columns[name].take(places) for name in names}
+
+    def within(self, before: Selection, start: int, stop: int) -> _Held:
+        """The columns for a smaller range than that of the selection before."""
+        if self.of is None:
+            return _Held(self._slice(start - before.start, stop - before.start), None)
+        first, last = self.of.numbers.searchsorted([start, stop])
+        return _Held(self._slice(int(first), int(last)), self.of.within(start, stop))
+
+    def _slice(self, first: int, last: int) -> _Columns:
+        return {name: column.slice(first, last - first) for name, column in self.columns.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a window that fulfil the conditions, their remaining columns not read yet."""
+
+    window: Window
+    selection: Selection
+    held: tuple[_Held, ...]
+
+    def cut(self, most: int) -> list[Found]:
+        """The same rows in pieces whose remaining columns can be read at once: each at most so many rows."""
+        selection = self.selection
+        singles = selection.share < _SINGLE
+        if (selection.count if singles else selection.stop - selection.start) <= most:
+            return [self]
+        bounds = selection.cuts(most, singles=singles)
+        pieces = []
+        for start, stop in pairwise(bounds):
+            piece = selection.within(start, stop)
+            if piece.count:
+                held = tuple(item.within(selection, start, stop) for item in self.held)
+                pieces.append(Found(self.window, piece, held))
+        return pieces
+
+    def table(self) -> pa.Table:
+        """The columns that the plan hands out."""
+        window, plan = self.window, self.window.reading.plan
+        if not self.selection.count:
+            return plan.schema.empty_table()
+        columns = window.read(window.reading.rest, self.selection)
+        for held, step in zip(self.held, plan.steps, strict=True):
+            wanted = [
+                item.name
+                for item in step.reads.schema.fields
+                if item.name not in columns and item in plan.reads.schema.fields
+            ]
+            if wanted:
+                columns.update(held.of_rows(self.selection, wanted))
+        for name in plan.reads.system:
+            columns[name] = window.system(name, self.selection, window.reading.rest)
+        return output_table(plan.schema, plan.outputs, columns, self.selection.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Rows of an open fragment that are looked at together."""
+
+    reading: Reading
+    stored: StoredFragment
+    piece: Piece
+    selection: Selection
+
+    def find(self) -> Found:
+        """The rows that fulfil all conditions and, unless they are asked for, are not deleted."""
+        selection, held = self.selection, []
+        if not self.reading.plan.request.include_deleted:
+            live = self.stored.deleted.live_mask(selection.start, selection.stop)
+            if live is not None:
+                selection = selection.met(as_bits(live))
+        for projection, condition in self.reading.steps:
+            if not selection.count:
+                break
+            selection, columns = self._decided(projection, condition, selection)
+            held.append(columns)
+        return Found(self, selection, tuple(held))
+
+    def _decided(self, projection: Projection, condition: Expr, selection: Selection) -> tuple[Selection, _Held]:
+        """The rows for which a condition is true, and the columns that said so."""
+        whole = Selection(selection.start, selection.stop)
+        if selection.share >= _SINGLE:
+            columns = self._with_system(projection, whole)
+            try:
+                return selection.met(_true(condition, columns, whole.count)), _Held(columns, None)
+            except InvalidInput:
+                # Of a row that is not wanted a value may be one that cannot be computed with.
+                if selection.whole:
+                    raise
+                columns = {name: column.filter(selection.bits) for name, column in columns.items()}
+        else:
+            columns = self._with_system(projection, selection)
+        return selection.kept(_true(condition, columns, selection.count)), _Held(columns, selection)
+
+    def _with_system(self, projection: Projection, selection: Selection) -> _Columns:
+        columns = self.read(projection, selection)
+        for name in projection.reads.system:
+            columns[name] = self.system(name, selection, projection)
+        return columns
+
+    def read(self, projection: Projection, selection: Selection) -> dict[str, pa.ChunkedArray | pa.Array]:
+        """Stored columns of a selection: one by one where few rows are wanted, else the range, cut down."""
+        if not projection.reads.schema.fields:
+            return {}
+        if selection.whole or selection.share < _SINGLE:
+            return dict(self.stored.read(projection, selection.rows))
+        columns = self.stored.read(projection, slice(selection.start, selection.stop))
+        return {name: column.filter(selection.bits) for name, column in columns.items()}
+
+    def system(self, name: str, selection: Selection, projection: Projection) -> pa.Array:
+        """A column of what is known of rows."""
+        before = self.piece.live_before or 0
+        stable = self.reading.plan.stable_row_ids
+        return system_column(self.stored, name, selection.rows, projection, stable=stable, live_before=before)
+
+
+def _true(condition: Expr, columns: _Columns, count: int) -> pa.BooleanArray:
+    """For each row whether a condition is true."""
+    rows = _rows(columns, count)
+    found = evaluate(condition, rows)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+    return pc.fill_null(found, False) if found.null_count else found
+
+
+def output_table(schema: pa.Schema, outputs: Sequence[tuple[str, Expr]], columns: _Columns, count: int) -> pa.Table:
+    """What is handed out, computed of columns of so many rows."""
+    if not outputs:
+        return _rows({}, count).select([])
+    made: list[pa.ChunkedArray | pa.Array] = []
+    rows: pa.Table | None = None
+    for _, expr in outputs:
+        if isinstance(expr, Column) and len(expr.path) == 1:
+            made.append(columns[expr.path[0]])
+            continue
+        if rows is None:
+            rows = _rows(columns, count)
+        made.append(evaluate(expr, rows))
+    return pa.Table.from_arrays(made, schema=schema)
+
+
+def _rows(columns: _Columns, count: int) -> pa.Table:
+    if columns:
+        return pa.table(dict(columns))
+    # A table without columns has no rows, but conditions without columns have a value for each.
+    return pa.table({"": pa.nulls(count)})
