@@ -23,6 +23,7 @@ from lancelet.errors import Corrupt, InvalidInput
 from lancelet.kernels.refuse import other_length
 
 __all__ = [
+    "EARLY_ROUNDS",
     "ESCAPE",
     "IDLE_ROUNDS",
     "ROUNDS",
@@ -34,6 +35,7 @@ __all__ = [
     "check_encode",
     "check_offsets",
     "cut_escape",
+    "early_step",
     "finish_offsets",
     "least_count",
     "no_room",
@@ -57,9 +59,11 @@ MAGIC = 0x46535354
 ESCAPE = 255
 #: Bytes that a table is learned from, and the longest stretch of one string among them.
 SAMPLE_SIZE, PIECE_SIZE = 32768, 512
-#: How often, at most, a table is made from what the one before it did to the sample.
-ROUNDS = 12
-#: Learning ends after so many rounds that gain less than a thousandth.
+#: How often a table is made from what the one before it did to some pieces of the sample, see ``early_step``, ...
+EARLY_ROUNDS = 5
+#: ... and then, at most, from what it did to all of it.
+ROUNDS = 8
+#: Learning ends after so many rounds over the whole sample that gain less than a thousandth.
 IDLE_ROUNDS = 3
 #: Symbols of one byte count so many times over, because without them the byte needs an escape.
 SINGLE_WEIGHT = 4
@@ -161,6 +165,11 @@ def finish_offsets(ends: NDArray[np.int64], out_offsets: Offsets) -> None:
 def least_count(sample_size: int) -> int:
     """How often a candidate must be seen in a sample to become a symbol."""
     return max(2, sample_size // 4096)
+
+
+def early_step(sample_size: int) -> int:
+    """Of how many pieces one is looked at while the table is rough: of a small sample nothing can be spared."""
+    return 4 if 2 * sample_size > SAMPLE_SIZE else 1
 
 
 def unknown_code() -> Corrupt:

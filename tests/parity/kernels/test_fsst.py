@@ -98,6 +98,27 @@ def test_many_words_become_less_than_half_as_long(modules, dtype):
     assert size < data.size * 0.45
 
 
+def numbered(text, count):
+    """Strings in which few symbols gain much and many gain a little."""
+    return [text.format(number, number * 7919 % 100_000).encode() for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        numbered("item {}", 1000),
+        numbered("https://shop.example/{1}/item-{0}?page={1}", 200),
+        numbered("https://shop.example/{1}/item-{0}?page={1}", 900),
+        [bytes(np.random.default_rng(seed).integers(97, 101, 40, np.uint8)) for seed in range(500)],
+        [b"ab" * 300, b"abc" * 4000],
+    ],
+    ids=["small", "medium", "sampled", "four letters", "two strings"],
+)
+def test_all_variants_learn_the_same_table_of_many_strings(modules, values):
+    data, offsets = flat(values)
+    assert modules["fsst_encode"].train(data, offsets) == twin_encode.train(data, offsets)
+
+
 def test_long_strings_are_sampled_in_pieces(modules):
     values = [b" ".join(words(3000)), b"", b"tail"]
     data, offsets = flat(values)

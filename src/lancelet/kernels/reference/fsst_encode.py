@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lancelet.kernels.symbol_table import (
+    EARLY_ROUNDS,
     ESCAPE,
     IDLE_ROUNDS,
     ROUNDS,
@@ -15,6 +16,7 @@ from lancelet.kernels.symbol_table import (
     Bytes,
     Offsets,
     check_encode,
+    early_step,
     finish_offsets,
     least_count,
     plain_table,
@@ -42,15 +44,18 @@ def train(data: NDArray[np.uint8], offsets: Offsets) -> bytes:
         return plain_table()
     pieces = [bytes(piece) for piece in np.split(buffer, ends[:-1])]
     table: list[Symbol] = []
-    best, least, idle = table, buffer.size, 0
-    for _ in range(ROUNDS + 1):
-        counts, size = _survey(_index(table, terminator), pieces, terminator)
-        idle = 0 if size < least - (least >> 10) else idle + 1
-        if size < least:
-            best, least = table, size
-        if idle == IDLE_ROUNDS:
-            break
-        table = _choose(counts, least_count(buffer.size))
+    best: list[Symbol] = []
+    least, idle = buffer.size, 0
+    for turn in range(EARLY_ROUNDS + ROUNDS):
+        step = early_step(buffer.size) if turn < EARLY_ROUNDS else 1
+        counts, size = _survey(_index(table, terminator), pieces[::step], terminator)
+        if step == 1:
+            idle = 0 if size < least - (least >> 10) else idle + 1
+            if size < least:
+                best, least = table, size
+            if idle == IDLE_ROUNDS:
+                break
+        table = _choose(counts, least_count(sum(map(len, pieces[::step]))))
     if not best:
         return plain_table()
     values, lengths = zip(*best, strict=True)

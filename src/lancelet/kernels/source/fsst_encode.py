@@ -4,12 +4,15 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcpy, memset
+from cython.cimports.symbol_candidates import Candidate, Candidates, count, forget, rank, reserve
 
 from lancelet.kernels.symbol_table import (
+    EARLY_ROUNDS,
     IDLE_ROUNDS,
     ROUNDS,
     SINGLE_WEIGHT,
     check_encode,
+    early_step,
     finish_offsets,
     least_count,
     plain_table,
@@ -19,9 +22,8 @@ from lancelet.kernels.symbol_table import (
 )
 
 SETS = cython.declare(cython.int, 1024)
-SLOTS = cython.declare(cython.int, 1 << 16)
 MOST_SYMBOLS = cython.declare(cython.int, 255)
-KEPT = cython.declare(cython.int, 512)
+_EARLY_ROUNDS = cython.declare(cython.int, EARLY_ROUNDS)
 _ROUNDS = cython.declare(cython.int, ROUNDS)
 _IDLE_ROUNDS = cython.declare(cython.int, IDLE_ROUNDS)
 _SINGLE_WEIGHT = cython.declare(uint32_t, SINGLE_WEIGHT)
@@ -42,13 +44,6 @@ Index = cython.struct(
     filler=uint64_t,
 )
 Symbols = cython.struct(values=uint64_t[256], lengths=uint8_t[256], count=cython.int)
-# Candidates for the next table: a hash table with open addressing. A free slot has length 0.
-Candidates = cython.struct(
-    values=uint64_t[65536],
-    counts=uint32_t[65536],
-    lengths=uint8_t[65536],
-    ranked=uint32_t[512],
-)
 
 
 @cython.cfunc
@@ -193,58 +188,56 @@ def _encode_string(
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def _count(c: cython.pointer(Candidates), value: uint64_t, length: cython.int, weight: uint32_t) -> cython.void:
-    factor: uint64_t = 0x9E3779B97F4A7C15
-    slot: cython.int = cython.cast(cython.int, ((value + cython.cast(uint64_t, length)) * factor) >> 48)
-    while c.lengths[slot] != 0:
-        if c.values[slot] == value and c.lengths[slot] == length:
-            c.counts[slot] += weight
-            return
-        slot = (slot + 1) & (SLOTS - 1)
-    c.values[slot] = value
-    c.lengths[slot] = cython.cast(uint8_t, length)
-    c.counts[slot] = weight
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
 def _survey(
     index: cython.pointer(Index),
+    symbols: cython.pointer(Symbols),
     data: cython.pointer(cython.const[uint8_t]),
     ends: cython.pointer(cython.const[cython.longlong]),
     pieces: cython.Py_ssize_t,
+    step: cython.Py_ssize_t,
     terminator: uint8_t,
     c: cython.pointer(Candidates),
 ) -> int64_t:
-    """Count the symbols used, and the joins of each with its successor; returns the size of the encoded sample."""
+    """Count the symbols used in every ``step``-th piece, and the joins of each with its successor.
+
+    Returns the size of those pieces, encoded.
+    """
     piece: cython.Py_ssize_t
-    position: int64_t = 0
+    position: int64_t
     made: int64_t = 0
-    end: int64_t
     word = cython.declare(uint64_t)
     value: uint64_t
     before: uint64_t = 0
     length: cython.int
     before_length: cython.int
     found: uint32_t
-    memset(cython.address(c.lengths[0]), 0, SLOTS)
-    for piece in range(pieces):
-        end = ends[piece]
+    code: cython.int
+    forget(c)
+    piece = 0
+    while piece < pieces:
+        position = ends[piece - 1] if piece else 0
         before_length = 0
-        while position < end:
-            word = _tail(data, position, end, ends[pieces - 1], index.filler)
+        while position < ends[piece]:
+            word = _tail(data, position, ends[piece], ends[pieces - 1], index.filler)
             found = _match(index, word)
             length = cython.cast(cython.int, found >> 12)
             value = word & (~cython.cast(uint64_t, 0) >> (64 - 8 * length))
             made += 1 + ((found >> 8) & 1)
-            _count(c, value, length, _SINGLE_WEIGHT if length == 1 else 1)
+            c.codes[512 + value if found & 256 else found & 255] += 1
             if 0 < before_length < 8:
                 _join(c, before, before_length, value, length, terminator)
                 if length > 1:
                     _join(c, before, before_length, value & 255, 1, terminator)
             before, before_length = value, length
             position += length
+        piece += step
+    for code in range(symbols.count):
+        if c.codes[code]:
+            length = symbols.lengths[code]
+            count(c, symbols.values[code], length, c.codes[code] * (_SINGLE_WEIGHT if length == 1 else 1))
+    for code in range(256):
+        if c.codes[512 + code]:
+            count(c, code, 1, c.codes[512 + code] * _SINGLE_WEIGHT)
     return made
 
 
@@ -262,21 +255,7 @@ def _join(
     length: cython.int = min(8, left_length + right_length)
     value: uint64_t = left | right << (8 * left_length)
     if not _holds(value, length, terminator):
-        _count(c, value, length, 1)
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
-def _better(c: cython.pointer(Candidates), a: uint32_t, b: uint32_t) -> cython.bint:
-    """Whether a goes before b: by bytes covered, then length, then value. Never a tie."""
-    gain_a: uint32_t = c.counts[a] * c.lengths[a]
-    gain_b: uint32_t = c.counts[b] * c.lengths[b]
-    if gain_a != gain_b:
-        return gain_a > gain_b
-    if c.lengths[a] != c.lengths[b]:
-        return c.lengths[a] > c.lengths[b]
-    return c.values[a] < c.values[b]
+        count(c, value, length, 1)
 
 
 @cython.cfunc
@@ -284,35 +263,22 @@ def _better(c: cython.pointer(Candidates), a: uint32_t, b: uint32_t) -> cython.b
 @cython.nogil
 def _choose(c: cython.pointer(Candidates), symbols: cython.pointer(Symbols), least: uint32_t) -> cython.void:
     """Take the best candidates, passing over those whose set in the index is full."""
-    slot: uint32_t
     i: cython.int
-    kept: cython.int = 0
-    best: uint32_t
+    kept: cython.int = rank(c, least)
+    best: cython.pointer(Candidate)
     taken = cython.declare(uint8_t[1024])
     memset(cython.address(taken[0]), 0, SETS)
-    for slot in range(SLOTS):
-        if c.lengths[slot] == 0 or c.counts[slot] < least:
-            continue
-        if kept < KEPT:
-            kept += 1
-        elif not _better(c, slot, c.ranked[kept - 1]):
-            continue
-        i = kept - 1
-        while i > 0 and _better(c, slot, c.ranked[i - 1]):
-            c.ranked[i] = c.ranked[i - 1]
-            i -= 1
-        c.ranked[i] = slot
     symbols.count = 0
     for i in range(kept):
-        best = c.ranked[i]
+        best = cython.address(c.slots[c.ranked[i]])
         if symbols.count == MOST_SYMBOLS:
             break
-        if c.lengths[best] > 2:
-            if taken[_set_of(c.values[best])] == 2:
+        if best.length > 2:
+            if taken[_set_of(best.value)] == 2:
                 continue
-            taken[_set_of(c.values[best])] += 1
-        symbols.values[symbols.count] = c.values[best]
-        symbols.lengths[symbols.count] = c.lengths[best]
+            taken[_set_of(best.value)] += 1
+        symbols.values[symbols.count] = best.value
+        symbols.lengths[symbols.count] = cython.cast(uint8_t, best.length)
         symbols.count += 1
 
 
@@ -327,25 +293,37 @@ def train(data: cython.const[uint8_t][::1], offsets: object) -> object:
     symbols = cython.declare(Symbols)
     best = cython.declare(Symbols)
     least: int64_t = buffer.shape[0]
-    size: int64_t
-    _turn: cython.int
+    usual: uint32_t = least_count(least)
+    size: int64_t = 0
+    turn: cython.int
+    piece: cython.Py_ssize_t
+    step: cython.Py_ssize_t = early_step(buffer.shape[0])
     idle: cython.int = 0
-    seldom: uint32_t = least_count(buffer.shape[0])
+    for piece in range(0, ends.shape[0], step):
+        size += ends[piece] - (ends[piece - 1] if piece else 0)
+    seldom: uint32_t = least_count(size)
     memory: uint8_t[::1] = np.empty(cython.sizeof(Index), np.uint8)
     more: uint8_t[::1] = np.empty(cython.sizeof(Candidates), np.uint8)
     index: cython.pointer(Index) = cython.cast(cython.pointer(Index), cython.address(memory[0]))
     c: cython.pointer(Candidates) = cython.cast(cython.pointer(Candidates), cython.address(more[0]))
+    pointer: cython.pointer(Symbols) = cython.address(symbols)
     with cython.nogil:
         symbols.count = best.count = 0
-        for _turn in range(_ROUNDS + 1):
-            _build(index, cython.address(symbols), terminator)
-            size = _survey(index, cython.address(view[0]), cython.address(ends[0]), ends.shape[0], terminator, c)
-            idle = 0 if size < least - (least >> 10) else idle + 1
-            if size < least:
-                least, best = size, symbols
-            if idle == _IDLE_ROUNDS:
-                break
-            _choose(c, cython.address(symbols), seldom)
+        reserve(c, least)
+        for turn in range(_EARLY_ROUNDS + _ROUNDS):
+            if turn == _EARLY_ROUNDS:
+                seldom, step = usual, 1
+            _build(index, pointer, terminator)
+            size = _survey(
+                index, pointer, cython.address(view[0]), cython.address(ends[0]), ends.shape[0], step, terminator, c
+            )
+            if step == 1:
+                idle = 0 if size < least - (least >> 10) else idle + 1
+                if size < least:
+                    least, best = size, symbols
+                if idle == _IDLE_ROUNDS:
+                    break
+            _choose(c, pointer, seldom)
     if best.count == 0:
         return plain_table()
     values = np.array([best.values[i] for i in range(best.count)], np.uint64)
