@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeVar
 
 from lancelet.config import default_options
 
-__all__ = ["ahead", "map_tasks", "pool", "waiting"]
+__all__ = ["ahead", "map_tasks", "pool", "sharing", "waiting"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -48,12 +50,26 @@ def waiting() -> ThreadPoolExecutor:
     return _waiters_of(os.getpid())
 
 
+_shared = threading.local()
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Within the block this thread does its decoding itself: it is one of several that share the work out already."""
+    before = getattr(_shared, "by_others", False)
+    _shared.by_others = True
+    try:
+        yield
+    finally:
+        _shared.by_others = before
+
+
 def map_tasks(run: Callable[[_Task], _Result], tasks: Sequence[_Task], *, threads: bool) -> list[_Result]:
     """``run`` over all tasks, in order; in the pool where that is worth it.
 
     >>> map_tasks(str, [1, 2], threads=False)
     ['1', '2']
     """
-    if not threads or len(tasks) < 2 or default_options().threads < 2:
+    if not threads or len(tasks) < 2 or getattr(_shared, "by_others", False) or default_options().threads < 2:
         return [run(task) for task in tasks]
     return list(pool().map(run, tasks))

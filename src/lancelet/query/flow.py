@@ -8,6 +8,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import chain, islice
 from typing import TypeVar
 
+from lancelet.file.workers import sharing
+
 __all__ = ["carried_out"]
 
 _Result = TypeVar("_Result")
@@ -32,7 +34,7 @@ def carried_out(
     waiting: deque[Future[_Result]] = deque()
     try:
         for task in chain(first, tasks):
-            waiting.append(threads.submit(task))
+            waiting.append(threads.submit(_shared, task))
             if len(waiting) >= ahead:
                 yield _next(waiting, in_order)
         while waiting:
@@ -40,6 +42,11 @@ def carried_out(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _shared(task: Callable[[], _Result]) -> _Result:
+    with sharing():
+        return task()
 
 
 def _next(waiting: deque[Future[_Result]], in_order: bool) -> _Result:

@@ -121,21 +121,27 @@ class _Scan:
                 if found.num_rows:
                     yield found
                 continue
-            pieces = iter([partial(self._finished, piece) for piece in found])
+            pieces = self._pieces(found)
             del found
             yield from carried_out(pieces, self.threads(), ahead=self.ahead, in_order=in_order)
 
-    def _table(self, window: Window) -> pa.Table | list[Found]:
-        """The rows of a window; where they are too many to be read at once, what is left to do."""
+    def _table(self, window: Window) -> pa.Table | Found:
+        """The rows of a window; where they are too many to be read at once, those that were found."""
         found = window.find()
-        if self.reading.steps and found.selection.count:
-            pieces = found.cut(self.rest.rows(window.stored))
-            if len(pieces) > 1:
-                return pieces
+        if self.reading.steps and found.split(self.rest.rows(window.stored))[1] is not None:
+            return found
         table = self._finished(found)
         if not self.reading.steps:
             self.first.seen(window.selection.stop - window.selection.start, table.nbytes)
         return table
+
+    def _pieces(self, found: Found) -> Iterator[Callable[[], pa.Table]]:
+        """The rows found, in pieces of the size that seems right by the time they are read."""
+        left: Found | None = found
+        while left is not None:
+            piece, left = left.split(self.rest.rows(found.window.stored))
+            if piece.selection.count:
+                yield partial(self._finished, piece)
 
     def _finished(self, found: Found) -> pa.Table:
         table = found.table()

@@ -119,9 +119,3 @@ class Selection:
             return Selection(start, stop, bits=self.bits.slice(start - self.start, stop - start))
         first, last = self._numbers.searchsorted([start, stop])
         return Selection(start, stop, numbers=self._numbers[first:last])
-
-    def cuts(self, most: int, *, singles: bool) -> list[int]:
-        """Where to cut the range so that at most so many of its rows, or of the wanted ones, lie in each part."""
-        if not singles:
-            return [*range(self.start, self.stop, most), self.stop]
-        return [self.start, *self.numbers[most::most].tolist(), self.stop]

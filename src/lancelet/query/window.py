@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from lancelet.errors import InvalidInput
 from lancelet.expr import Column, Expr, evaluate
 from lancelet.query.layouts import Projection
+from lancelet.query.picking import pick
 from lancelet.query.plan import Piece, ScanPlan
 from lancelet.query.selection import Selection, as_bits
 from lancelet.query.stored import StoredFragment
@@ -46,11 +46,12 @@ class _Held:
         if self.of is None:
             if selection.whole:
                 return {name: self.columns[name] for name in names}
-            return {name: self.columns[name].filter(selection.bits) for name in names}
+            places = selection.numbers - selection.start
+            return {name: pick(self.columns[name], places) for name in names}
         if selection.count == self.of.count:
             return {name: self.columns[name] for name in names}
-        places = pa.array(self.of.numbers.searchsorted(selection.numbers))
-        return {name: self.columns[name].take(places) for name in names}
+        places = self.of.numbers.searchsorted(selection.numbers)
+        return {name: pick(self.columns[name], places) for name in names}
 
     def within(self, before: Selection, start: int, stop: int) -> _Held:
         """The columns for a smaller range than that of the selection before."""
@@ -71,20 +72,18 @@ class Found:
     selection: Selection
     held: tuple[_Held, ...]
 
-    def cut(self, most: int) -> list[Found]:
-        """The same rows in pieces whose remaining columns can be read at once: each at most so many rows."""
+    def split(self, most: int) -> tuple[Found, Found | None]:
+        """As many of the rows as can be read at once, where that is so many rows at most, and the others."""
         selection = self.selection
         singles = selection.share < _SINGLE
         if (selection.count if singles else selection.stop - selection.start) <= most:
-            return [self]
-        bounds = selection.cuts(most, singles=singles)
-        pieces = []
-        for start, stop in pairwise(bounds):
-            piece = selection.within(start, stop)
-            if piece.count:
-                held = tuple(item.within(selection, start, stop) for item in self.held)
-                pieces.append(Found(self.window, piece, held))
-        return pieces
+            return self, None
+        middle = int(selection.numbers[most]) if singles else selection.start + most
+        return self._within(selection.start, middle), self._within(middle, selection.stop)
+
+    def _within(self, start: int, stop: int) -> Found:
+        held = tuple(item.within(self.selection, start, stop) for item in self.held)
+        return Found(self.window, self.selection.within(start, stop), held)
 
     def table(self) -> pa.Table:
         """The columns that the plan hands out."""
@@ -139,7 +138,8 @@ class Window:
                 # Of a row that is not wanted a value may be one that cannot be computed with.
                 if selection.whole:
                     raise
-                columns = {name: column.filter(selection.bits) for name, column in columns.items()}
+                places = selection.numbers - selection.start
+                columns = {name: pick(column, places) for name, column in columns.items()}
         else:
             columns = self._with_system(projection, selection)
         return selection.kept(_true(condition, columns, selection.count)), _Held(columns, selection)
@@ -157,7 +157,8 @@ class Window:
         if selection.whole or selection.share < _SINGLE:
             return dict(self.stored.read(projection, selection.rows))
         columns = self.stored.read(projection, slice(selection.start, selection.stop))
-        return {name: column.filter(selection.bits) for name, column in columns.items()}
+        places = selection.numbers - selection.start
+        return {name: pick(column, places) for name, column in columns.items()}
 
     def system(self, name: str, selection: Selection, projection: Projection) -> pa.Array:
         """A column of what is known of rows."""
