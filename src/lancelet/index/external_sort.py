@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from lancelet.index.order import Ascending
-from lancelet.index.sorting import sort_places
+from lancelet.index.sorting import sort_places, sort_together
 
 __all__ = ["IDS", "VALUES", "rows_of", "sorted_rows"]
 
@@ -71,13 +70,9 @@ def _block_rows(memory: int, held: int, rows: int) -> int:
 
 
 def _sorted(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    values = _joined([batch.column(VALUES) for batch in batches])
-    ids = _joined([batch.column(IDS) for batch in batches])
-    places = sort_places(values)
-    if bool(np.all(places[1:] > places[:-1])):
-        return rows_of(values, ids)
-    taken = pa.array(places)
-    return rows_of(values.take(taken), pa.array(np.asarray(ids)[places], ids.type))
+    values = [batch.column(VALUES) for batch in batches]
+    found, ids = sort_together(values, [batch.column(IDS).to_numpy() for batch in batches])
+    return rows_of(found, pa.array(ids))
 
 
 def _joined(arrays: list[pa.Array]) -> pa.Array:

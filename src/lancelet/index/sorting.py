@@ -6,6 +6,8 @@ are distinct only those are sorted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,13 +20,15 @@ from lancelet.rows.addresses import UInt64s
 from lancelet.rows.ordering import order_of
 from lancelet.rows.runs import Int64s
 
-__all__ = ["sort_places"]
+__all__ = ["sort_places", "sort_together"]
 
 #: So many values are looked at to guess how many are distinct.
 _SAMPLE = 2**12
 #: Rounds of comparing eight more bytes before the values that are still alike are compared whole.
 _ROUNDS = 3
 _WIDTH = 8
+#: Values worked on at a time where memory would else be walked through once for each step.
+_BLOCK = 2**15
 
 
 def sort_places(values: pa.Array) -> Int64s:
@@ -40,6 +44,67 @@ def sort_places(values: pa.Array) -> Int64s:
     missing = np.asarray(values.is_null())
     present = np.flatnonzero(~missing)
     return np.concatenate([np.flatnonzero(missing), present[_order(values.drop_null())]])
+
+
+def sort_together(values: Sequence[pa.Array], ids: Sequence[UInt64s]) -> tuple[pa.Array, UInt64s]:
+    """Values that come in pieces, in order, and what goes with each.
+
+    >>> names = [np.array([7, 8], np.uint64), np.array([9], np.uint64)]
+    >>> values, ids = sort_together([pa.array([3, 1]), pa.array([2])], names)
+    >>> values.to_pylist(), ids.tolist()
+    ([1, 2, 3], [8, 9, 7])
+    """
+    together = np.concatenate(ids)
+    kind = values[0].type
+    if _is_whole(kind) and not any(part.null_count for part in values):
+        packed = _packed([number_keys(part) for part in values])
+        if packed is not None:
+            found, places = packed
+            return pa.Array.from_buffers(kind, len(found), [None, pa.py_buffer(found)]), together[places]
+    whole = values[0] if len(values) == 1 else pa.concat_arrays(values)
+    places = sort_places(whole)
+    if bool(np.all(places[1:] > places[:-1])):
+        return whole, together
+    return whole.take(pa.array(places)), together[places]
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether values are stored as whole numbers that are their own keys."""
+    return is_number(kind) and not pat.is_floating(kind) and not pat.is_boolean(kind)
+
+
+def _packed(parts: Sequence[npt.NDArray[np.integer]]) -> tuple[npt.NDArray[np.integer], Int64s] | None:
+    """Whole numbers in order, and their places: value and place are sorted as one integer; None where that is too wide.
+
+    The values come out of the sorted integers again, so that nothing is fetched from all over the memory.
+    """
+    count = sum(map(len, parts))
+    filled = [part for part in parts if len(part)]
+    bits = max(count - 1, 1).bit_length()
+    low = min((int(part.min()) for part in filled), default=0)
+    high = max((int(part.max()) for part in filled), default=0)
+    if (high - low).bit_length() + bits > 64:
+        return None
+    packed = np.empty(count, np.uint64)
+    base, shift = np.uint64(low & (2**64 - 1)), np.uint64(bits)
+    done = 0
+    for part in filled:
+        for start in range(0, len(part), _BLOCK):
+            # Differences of signed numbers come out right however the integers wrap around.
+            block = part[start : start + _BLOCK].astype(np.int64 if part.dtype.kind == "i" else np.uint64)
+            into = packed[done : done + len(block)]
+            np.subtract(block.view(np.uint64), base, out=into)
+            into <<= shift
+            into |= np.arange(done, done + len(block), dtype=np.uint64)
+            done += len(block)
+    packed.sort()
+    found = np.empty(count, filled[0].dtype if filled else parts[0].dtype)
+    mask = np.uint64((1 << bits) - 1)
+    for start in range(0, count, _BLOCK):
+        block = packed[start : start + _BLOCK]
+        found[start : start + len(block)] = ((block >> shift) + base).astype(found.dtype)
+        block &= mask
+    return found, packed.view(np.int64)
 
 
 def _order(values: pa.Array) -> Int64s:
@@ -82,10 +147,10 @@ def _order_of_bytes(values: pa.Array) -> Int64s:
         return np.empty(0, np.int64)
     bounds = pc.min_max(values)
     skip = _shared(_as_bytes(bounds["min"]), _as_bytes(bounds["max"]))
-    lengths = np.asarray(pc.binary_length(values))
     keys = _prefixes(values, skip)
     order = order_of(keys)
-    at, runs = _alike(np.arange(len(order)), keys[order], lengths[order], skip + _WIDTH)
+    lengths = np.asarray(pc.binary_length(values))
+    at, runs = _alike(np.arange(len(order)), keys[order], order, lengths, skip + _WIDTH)
     for _ in range(_ROUNDS):
         if not len(at):
             return order
@@ -96,8 +161,7 @@ def _order_of_bytes(values: pa.Array) -> Int64s:
         again = order_of(keys)
         again = again[order_of(runs[again])]
         order[at] = places[again]
-        same = _numbered(runs[again], keys[again])
-        at, runs = _alike(at, same, lengths[order[at]], skip + _WIDTH)
+        at, runs = _alike(at, _numbered(runs[again], keys[again]), order[at], lengths, skip + _WIDTH)
     if len(at):
         # Runs are in order among themselves: sorting all of them whole leaves each value in its run.
         places = order[at]
@@ -105,18 +169,23 @@ def _order_of_bytes(values: pa.Array) -> Int64s:
     return order
 
 
-def _alike(at: Int64s, keys: UInt64s, lengths: Int64s, compared: int) -> tuple[Int64s, UInt64s]:
+def _alike(at: Int64s, keys: UInt64s, places: Int64s, lengths: Int64s, compared: int) -> tuple[Int64s, UInt64s]:
     """Which of the places ``at`` hold values that are not told apart yet, and a rising number for each run of them.
 
-    ``keys`` rise, and are equal where the first ``compared`` bytes are. Values of one length that end there are equal.
+    ``keys`` rise, and are equal where the first ``compared`` bytes are; ``places`` are those of the values themselves,
+    which have ``lengths``. Values of one length that end within what was compared are equal.
     """
-    begins = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-    shortest, longest = np.minimum.reduceat(lengths, begins), np.maximum.reduceat(lengths, begins)
-    counts = np.diff(np.append(begins, len(keys)))
-    open_runs = (counts > 1) & ((shortest != longest) | (longest > compared))
-    numbers = np.repeat(np.where(open_runs, np.arange(len(begins)), -1), counts)
+    same = np.concatenate(([False], keys[1:] == keys[:-1], [False]))
+    tied = np.flatnonzero(same[1:] | same[:-1])
+    if not len(tied):
+        return tied, np.empty(0, np.uint64)
+    begins = np.flatnonzero(~same[tied])
+    sizes = lengths[places[tied]]
+    unsettled = np.maximum.reduceat(sizes, begins) > compared
+    unsettled |= np.minimum.reduceat(sizes, begins) != np.maximum.reduceat(sizes, begins)
+    numbers = np.repeat(np.where(unsettled, np.arange(len(begins)), -1), np.diff(np.append(begins, len(tied))))
     left = numbers >= 0
-    return at[left], numbers[left].astype(np.uint64)
+    return at[tied[left]], numbers[left].astype(np.uint64)
 
 
 def _numbered(one: UInt64s, other: UInt64s) -> UInt64s:

@@ -22,6 +22,7 @@ from lancelet.kernels.reference import packed_levels as packed_levels
 from lancelet.kernels.reference import packed_rows as packed_rows
 from lancelet.kernels.reference import prefixes as prefixes
 from lancelet.kernels.reference import ravel as ravel
+from lancelet.kernels.reference import row_sets as row_sets
 from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
 from lancelet.kernels.reference import utf8 as utf8

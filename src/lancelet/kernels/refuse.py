@@ -17,6 +17,7 @@ __all__ = [
     "cannot_split",
     "item_size_of_runs",
     "negative",
+    "not_rising",
     "not_aligned",
     "not_whole_items",
     "other_length",
@@ -108,6 +109,11 @@ def negative(what: str, found: int) -> None:
     """Refuse a count below zero."""
     if found < 0:
         raise InvalidInput(f"{what} is {found}, expected at least 0")
+
+
+def not_rising(what: str, index: int, found: int, before: int) -> InvalidInput:
+    """A number that should be larger than the one before it."""
+    return InvalidInput(f"{what} {index} is {found}, expected more than {before}, which is before it")
 
 
 def item_size_of_runs(item_size: int) -> None:

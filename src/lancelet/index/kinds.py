@@ -1,0 +1,119 @@
+"""The types of indexes: how each is called, what it takes, what its versions mean, how it is built and opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lancelet.errors import InvalidInput, Unsupported
+from lancelet.format.indexes import IndexDetails
+from lancelet.index.answers import Domain, OpenIndex
+from lancelet.index.building import Built, Target
+from lancelet.index.files import IndexFiles
+from lancelet.index.order import orderable
+from lancelet.index.scalar.bitmap import build as bitmap
+from lancelet.index.scalar.bitmap.search import BitmapIndex
+from lancelet.index.scalar.btree import build as btree
+from lancelet.index.scalar.btree.search import BTreeIndex
+
+__all__ = ["KINDS", "IndexKind", "Parameters", "kind_named", "kind_of"]
+
+#: What a user asks for besides the type.
+Parameters: TypeAlias = Mapping[str, object]
+Rows: TypeAlias = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexKind:
+    """One type of index."""
+
+    #: As users name it, and as it is described to them.
+    name: str
+    label: str
+    type_url: str
+    #: Whether columns of a type can be indexed, and in words what is taken.
+    takes: Callable[[pa.DataType], bool]
+    taken: str
+    #: Given the files, the type of the column and how rows are named.
+    open: Callable[[IndexFiles, pa.DataType, Domain, IndexDetails], OpenIndex]
+    #: Given rows in the order of the table, the type of the values and where to write.
+    build: Callable[[Rows, pa.DataType, Target, Parameters], Built]
+    #: The newest version that is known, and the first whose rows are addresses even where there are stable ids.
+    newest: int
+    by_address: int
+    #: Whether what is built now calls rows by address where there are stable ids.
+    builds_by_address: bool = False
+    #: Parameters that building takes.
+    parameters: tuple[str, ...] = ()
+
+    def domain(self, version: int, *, stable_row_ids: bool) -> Domain:
+        """How a segment of a version calls its rows."""
+        return Domain.ROW_IDS if stable_row_ids and version < self.by_address else Domain.ADDRESSES
+
+    def check(self, column: str, kind: pa.DataType, parameters: Parameters) -> None:
+        """Raise where a column, or a parameter, is not what the type takes."""
+        if not self.takes(kind):
+            raise Unsupported(f"a {self.name} index is over {self.taken}, the column is {kind}", column=column)
+        unknown = sorted(set(parameters) - set(self.parameters))
+        if unknown:
+            known = ", ".join(self.parameters) or "it has none"
+            raise InvalidInput(f"a {self.name} index has no parameter {unknown[0]!r}", hint=f"parameters are: {known}")
+
+
+_ORDERED = "numbers, booleans, strings, bytes, decimals, dates and times"
+
+_ALL = (
+    IndexKind(
+        name="BTREE",
+        label="BTree",
+        type_url=btree.TYPE_URL,
+        takes=orderable,
+        taken=_ORDERED,
+        open=lambda files, kind, domain, _: BTreeIndex(files, kind, domain),
+        build=lambda rows, kind, target, parameters: btree.build_btree(rows, kind, target, parameters),
+        newest=1,
+        by_address=1,
+        builds_by_address=True,
+        parameters=("zone_size",),
+    ),
+    IndexKind(
+        name="BITMAP",
+        label="Bitmap",
+        type_url=bitmap.TYPE_URL,
+        takes=orderable,
+        taken=_ORDERED,
+        open=lambda files, kind, domain, _: BitmapIndex(files, kind, domain),
+        build=lambda rows, kind, target, _: bitmap.build_bitmap(rows, kind, target),
+        newest=1,
+        by_address=1,
+    ),
+)
+
+#: By the name that users give.
+KINDS: dict[str, IndexKind] = {kind.name: kind for kind in _ALL}
+# Type URLs are compared without regard to case.
+_BY_URL = {kind.type_url.rpartition(".")[2].lower(): kind for kind in _ALL}
+
+
+def kind_named(name: str) -> IndexKind:
+    """The type of a name, in letters of any case; InvalidInput with those there are.
+
+    >>> kind_named("btree").label
+    'BTree'
+    """
+    found = KINDS.get(name.upper())
+    if found is None:
+        raise InvalidInput(f"there is no index type {name!r}", hint=f"types are: {', '.join(KINDS)}")
+    return found
+
+
+def kind_of(details: IndexDetails) -> IndexKind | None:
+    """The type that the details of an index belong to; None if it is not known.
+
+    >>> kind_of(IndexDetails("/lance.table.BITMAPIndexDetails")).name
+    'BITMAP'
+    """
+    return _BY_URL.get(details.kind.lower())
