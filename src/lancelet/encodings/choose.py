@@ -16,6 +16,7 @@ from lancelet.encodings.values import Fixed, FixedList, Indexed, Packed, Values,
 from lancelet.kernels import bitpack, runs
 
 __all__ = [
+    "SMALL_SAMPLE",
     "Codec",
     "DictionaryLimits",
     "FixedStatistics",
@@ -37,9 +38,10 @@ _WORDS = (8, 16, 32, 64)
 _FEWEST_FOR_DICTIONARY = 100
 _MOST_DICTIONARY_ITEMS = 100_000
 _SAMPLE, _SAMPLE_BLOCKS = 4096, 32
+SMALL_SAMPLE = 128
 _MOSTLY_DISTINCT = 0.98
 # Strings shorter than this, or less of them, do not pay for a symbol table.
-_FEWEST_SYMBOL_BYTES, _SHORTEST_FOR_SYMBOLS = 8192, 5
+_FEWEST_SYMBOL_BYTES, _SHORTEST_FOR_SYMBOLS = 32 * 2**10, 5
 _ENTROPY_SAMPLE, _LOW_ENTROPY = 64, 4.0
 
 
@@ -170,7 +172,9 @@ def dictionary_limits(count: int, raw_bytes: int, knobs: Knobs) -> DictionaryLim
 
 
 def sample_bounds(count: int) -> Ints | None:
-    """Starts of the blocks of a sample spread over all values, in a column, and their ends; None for few values.
+    """Starts of the blocks of a sample spread over all values, in a column, and their ends.
+
+    Of few values the first ones are sample enough: for them None.
 
     >>> sample_bounds(4096)[:2].tolist()
     [[0, 128], [128, 256]]
@@ -183,9 +187,12 @@ def sample_bounds(count: int) -> Ints | None:
 
 
 def sample_refuses(distinct: int, sampled: int, count: int, limits: DictionaryLimits) -> bool:
-    """Whether so many distinct values in a sample speak against a dictionary."""
+    """Whether so many distinct values in a sample speak against a dictionary.
+
+    A small sample looks more diverse than what it is taken from: it only tells whether there are hardly any doubles.
+    """
     part = distinct / sampled
-    return part >= _MOSTLY_DISTINCT or math.ceil(part * count) > limits.items
+    return part >= _MOSTLY_DISTINCT or (sampled > SMALL_SAMPLE and math.ceil(part * count) > limits.items)
 
 
 def index_bytes(count: int, runs: int, items: int) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lancelet.encodings import block
 from lancelet.encodings.choose import (
+    SMALL_SAMPLE,
     DictionaryLimits,
     FixedStatistics,
     dictionary_limits,
@@ -69,12 +70,12 @@ def index(values: Values, offset_bits: int, knobs: Knobs, statistics: FixedStati
     if limits is None:
         return None
     bounds = sample_bounds(values.count)
-    seen = 1
+    sample = array.slice(0, SMALL_SAMPLE)
     if bounds is not None:
         sample = pa.concat_arrays([array.slice(start, end - start) for start, end in bounds.tolist()])
-        seen = len(sample.unique())
-        if sample_refuses(seen, len(sample), values.count, limits):
-            return None
+    seen = len(sample.unique())
+    if sample_refuses(seen, len(sample), values.count, limits):
+        return None
     best: float = limits.total_bytes
     if statistics is not None:
         plain = knobs.compression == "none" or knobs.structure == "fullzip"

@@ -86,13 +86,13 @@ def test_the_widest_value_decides_who_shares_a_chunk(values: Values, width: int)
 @pytest.mark.parametrize(
     ("sizes", "text", "compression", "wanted"),
     [
-        ([5] * 1000, True, None, True),
-        ([4] * 1500, True, None, False),
-        ([5] * 100, True, None, False),
-        ([5] * 1000, False, None, False),
+        ([5] * 3641, True, None, True),
+        ([4] * 5000, True, None, False),
+        ([5] * 3640, True, None, False),
+        ([5] * 5000, False, None, False),
         ([1], False, "fsst", True),
-        ([5] * 1000, True, "none", False),
-        ([5] * 1000, True, "zstd", False),
+        ([5] * 5000, True, "none", False),
+        ([5] * 5000, True, "zstd", False),
     ],
 )
 def test_symbols_are_for_text_that_is_long_enough(
@@ -127,4 +127,7 @@ def test_a_sample_takes_short_blocks_from_everywhere() -> None:
 
 @pytest.mark.parametrize(("distinct", "refused"), [(98, True), (97, True), (50, False), (51, True)])
 def test_a_sample_of_mostly_distinct_values_speaks_against_a_dictionary(distinct: int, refused: bool) -> None:
-    assert choose.sample_refuses(distinct, 100, 1000, DictionaryLimits(500, 1 << 40)) is refused
+    limits = DictionaryLimits(500, 1 << 40)
+    assert choose.sample_refuses(10 * distinct, 1000, 1000, limits) is refused
+    # Of a small sample only the lack of doubles counts.
+    assert choose.sample_refuses(distinct, 100, 1000, limits) is (distinct == 98)
