@@ -13,7 +13,7 @@ import pyarrow.types as pat
 
 from lancelet.index.queries import Between, Equals, IsIn, IsNull, Query
 
-__all__ = ["VALUE_TYPES", "order_key", "query_about", "true_and_null", "values_of"]
+__all__ = ["VALUE_TYPES", "order_key", "query_about", "sql_of", "true_and_null", "values_of"]
 
 #: Every type that BTREE and BITMAP indexes take, by a short name.
 VALUE_TYPES: dict[str, pa.DataType] = {
@@ -135,6 +135,69 @@ def _plain(values: pa.Array) -> list[object]:
         found = struct.unpack_from(f"<{len(values)}e", stored, 2 * values.offset)
         return [None if missing else one for one, missing in zip(found, values.is_null().to_pylist(), strict=True)]
     return list(values.to_pylist())
+
+
+#: What DataFusion calls types that are no plain SQL.
+_SQL_TYPES = {
+    pa.string(): "Utf8",
+    pa.large_string(): "LargeUtf8",
+    pa.binary(): "Binary",
+    pa.large_binary(): "LargeBinary",
+    pa.float16(): "Float16",
+    pa.float32(): "Float32",
+    pa.float64(): "Float64",
+    pa.bool_(): "Boolean",
+    pa.date32(): "Date32",
+    pa.date64(): "Date64",
+}
+_SQL_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    if kind in _SQL_TYPES:
+        return _SQL_TYPES[kind]
+    if pat.is_integer(kind):
+        return f"{'UInt' if pat.is_unsigned_integer(kind) else 'Int'}{kind.bit_width}"
+    if pat.is_fixed_size_binary(kind) and not pat.is_decimal(kind):
+        return f"FixedSizeBinary({kind.byte_width})"
+    if pat.is_decimal(kind):
+        return f"Decimal{kind.bit_width}({kind.precision}, {kind.scale})"
+    unit = _SQL_UNITS[kind.unit]
+    if pat.is_timestamp(kind):
+        zone = "None" if kind.tz is None else f'Some("{kind.tz}")'
+        return f"Timestamp({unit}, {zone})"
+    return f"{'Duration' if pat.is_duration(kind) else f'Time{kind.bit_width}'}({unit})"
+
+
+def _sql(value: pa.Scalar) -> str:
+    """A value as a literal of exactly its type."""
+    found = _plain(pa.array([value], value.type))[0]
+    if isinstance(found, bytes):
+        text = f"X'{found.hex()}'"
+    elif isinstance(found, bool) or (isinstance(found, int) and abs(found) < 2**62):
+        text = str(found)
+    else:
+        text = f"'{found}'"
+    return f"arrow_cast({text}, '{_sql_type(value.type)}')"
+
+
+def sql_of(query: Query, column: str) -> str | None:
+    """A query as text that pylance and we take; None for one that says nothing."""
+    match query:
+        case IsNull():
+            return f"{column} IS NULL"
+        case Equals(value):
+            return f"{column} = {_sql(value)}"
+        case IsIn(values) if len(values):
+            return f"{column} IN ({', '.join(map(_sql, values))})"
+        case Between(low, high, low_inclusive, high_inclusive):
+            parts = []
+            if low is not None:
+                parts.append(f"{column} {'>=' if low_inclusive else '>'} {_sql(low)}")
+            if high is not None:
+                parts.append(f"{column} {'<=' if high_inclusive else '<'} {_sql(high)}")
+            return " AND ".join(parts) or None
+    return None
 
 
 def true_and_null(values: pa.Array, query: Query) -> tuple[list[int], list[int]]:

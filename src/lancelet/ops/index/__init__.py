@@ -1,0 +1,1 @@
+"""Operations on indexes: made, brought up to date, merged, moved along with rows, described and dropped."""

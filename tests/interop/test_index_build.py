@@ -1,0 +1,106 @@
+"""Indexes that we build are used by pylance, and answer there as its own scan does; and we read them as our own."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lancelet.config import default_options
+from lancelet.index.queries import Equals, IsNull, Query
+from lancelet.ops.index.create import create_scalar_index
+from lancelet.storage import open_store
+from lancelet.table.snapshot import open_snapshot
+from lancelet.testing.index_cases import VALUE_TYPES, query_about, sql_of, true_and_null, values_of
+
+warnings.filterwarnings("ignore", category=UserWarning)
+
+ROWS, ROWS_PER_FRAGMENT = 900, 400
+
+
+def make(path: Path, values: pa.Array, kind: str, **options: object) -> None:
+    """A table of pylance's with an index of ours."""
+    table = pa.table({"x": values, "row": pa.array(range(len(values)), pa.int32())})
+    lance.write_dataset(table, path, max_rows_per_file=ROWS_PER_FRAGMENT, **options)
+    create_scalar_index(open_snapshot(open_store(str(path))), "x", kind)
+
+
+def found_by_pylance(path: Path, query: Query, column: str = "x") -> list[int] | None:
+    """The rows that pylance finds by the index; None for a query that says nothing."""
+    dataset, text = lance.dataset(path), sql_of(query, column)
+    if text is None:
+        return None
+    plan = dataset.scanner(columns=["row"], filter=text).explain_plan()
+    assert "ScalarIndexQuery" in plan or "MaterializeIndex" in plan
+    return sorted(dataset.to_table(columns=["row"], filter=text)["row"].to_pylist())
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+@pytest.mark.parametrize("name", VALUE_TYPES)
+def test_pylance_finds_by_our_index_what_a_look_at_each_row_finds(tmp_path: Path, name: str, kind: str) -> None:
+    draw = random.Random(f"{name} {kind}")
+    values = values_of(VALUE_TYPES[name], ROWS, draw)
+    make(tmp_path / "t", values, kind)
+    for _ in range(20):
+        query = query_about(values, draw)
+        found = found_by_pylance(tmp_path / "t", query)
+        assert found is None or found == true_and_null(values, query)[0], query
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+@pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])
+def test_tables_of_every_version_get_indexes_that_pylance_uses(tmp_path: Path, version: str, kind: str) -> None:
+    draw = random.Random(version)
+    values = values_of(pa.int64(), ROWS, draw, nulls=0)
+    make(tmp_path / "t", values, kind, data_storage_version=version)
+    for _ in range(10):
+        query = query_about(values, draw)
+        found = found_by_pylance(tmp_path / "t", query)
+        assert found is None or found == true_and_null(values, query)[0], query
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_rows_with_stable_ids_are_found_after_they_moved(tmp_path: Path, kind: str) -> None:
+    draw = random.Random(kind)
+    table = pa.table({"x": range(1000), "row": pa.array(range(1000), pa.int32())})
+    dataset = lance.write_dataset(table, tmp_path / "t", max_rows_per_file=300, enable_stable_row_ids=True)
+    dataset.update({"x": "x + 1000"}, where="x % 3 = 0")
+    create_scalar_index(open_snapshot(open_store(str(tmp_path / "t"))), "x", kind)
+    now = lance.dataset(tmp_path / "t").to_table()
+    values, rows = now["x"].combine_chunks(), now["row"].to_pylist()
+    for _ in range(15):
+        query = query_about(values, draw)
+        found = found_by_pylance(tmp_path / "t", query)
+        assert found is None or found == sorted(rows[at] for at in true_and_null(values, query)[0]), query
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+@pytest.mark.parametrize("values", [[None, None], [1]])
+def test_indexes_over_nulls_alone_and_over_one_row_are_used(
+    tmp_path: Path, values: list[int | None], kind: str
+) -> None:
+    array = pa.array(values, pa.int64())
+    make(tmp_path / "t", array, kind)
+    assert found_by_pylance(tmp_path / "t", IsNull()) == [at for at, value in enumerate(values) if value is None]
+    assert found_by_pylance(tmp_path / "t", Equals(pa.scalar(1))) == [
+        at for at, value in enumerate(values) if value == 1
+    ]
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP"])
+def test_many_pages_and_values_built_within_little_memory_are_used(tmp_path: Path, kind: str) -> None:
+    draw, numbers = random.Random(7), np.random.default_rng(7).integers(0, 30_000, 400_000)
+    values = pa.array(numbers, mask=numbers % 13 == 0)
+    path = tmp_path / "t"
+    lance.write_dataset(pa.table({"x": values, "row": pa.array(range(len(values)), pa.int32())}), path)
+    little = default_options().with_(memory_budget=100 * 2**20)
+    create_scalar_index(open_snapshot(open_store(str(path)), options=little), "x", kind)
+    for _ in range(12):
+        query = query_about(values, draw)
+        found = found_by_pylance(path, query)
+        assert found is None or found == true_and_null(values, query)[0], query
