@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from uuid import UUID
 
 from lancelet.errors import Corrupt, InvalidInput
@@ -39,6 +39,11 @@ class Places:
         self._manifest = manifest
         self._opener = opener
         self._opened: dict[int, Store] = {}
+        #: What readers keep for as long as the places are in use, each under a key of its own.
+        self.kept: dict[Hashable, object] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self._store, self._manifest, self._opener)
 
     @staticmethod
     def of(snapshot: Snapshot, *, opener: Opener = open_store) -> Places:
@@ -76,6 +81,10 @@ class Places:
 
     def _is_root(self, base_id: int | None) -> bool:
         return base_id is None or self._manifest.base_path(base_id).is_dataset_root
+
+
+def _again(store: Store, manifest: Manifest, opener: Opener) -> Places:
+    return Places(store, manifest, opener=opener)
 
 
 def _index_folder(uuid: UUID, is_root: bool) -> str:
