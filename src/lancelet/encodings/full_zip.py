@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lancelet.encodings import memory
 from lancelet.encodings.chunk_levels import Levels
 from lancelet.encodings.chunks import Ints
 from lancelet.encodings.full_zip_values import fixed_values, stored_bits, variable_values
@@ -116,7 +117,7 @@ def _without_levels(
     if isinstance(wanted, slice):
         return data[int(index.starts[0]) : int(index.ends[0])]
     width = _stride(layout)
-    out = np.empty(len(wanted) * width, np.uint8)
+    out = memory.empty(len(wanted) * width)
     if width:
         gather.take_fixed(data, width, np.ascontiguousarray(wanted), out)
     return out
@@ -129,7 +130,7 @@ def _pieces(index: FullZipIndex, data: Bytes, wanted: slice | Ints, *, whole: bo
     if isinstance(wanted, slice):
         return data[int(index.starts[0]) : int(index.ends[0])]
     sizes = index.ends - index.starts
-    out = np.empty(int(sizes.sum()), np.uint8)
+    out = memory.empty(int(sizes.sum()))
     gather.copy_pieces(data, np.ascontiguousarray(index.starts), sizes, out)
     return out
 

@@ -19,7 +19,7 @@ from lancelet.format.footer import FOOTER_SIZE, Footer, parse_footer, parse_offs
 from lancelet.format.versions import FileVersion
 from lancelet.storage.memory import MemoryStore
 from lancelet.storage.paths import join_uri
-from lancelet.storage.store import Mappable, Store
+from lancelet.storage.store import Store, maps_files
 
 __all__ = ["DataFile", "KeptFile", "Learnt", "open_file"]
 
@@ -160,7 +160,7 @@ class KeptFile:
     def open(self, store: Store) -> DataFile:
         """The file in a store, without asking for more than a map of it."""
         made = object.__new__(DataFile)
-        view = np.frombuffer(store.view(self._file.path), np.uint8) if isinstance(store, Mappable) else None
+        view = np.frombuffer(store.view(self._file.path), np.uint8) if maps_files(store) else None
         made.__dict__.update(self._file.__dict__, store=store, view=view)
         return made
 
@@ -207,7 +207,7 @@ def open_file(store: Store, path: str, *, size: int | None = None) -> DataFile:
         raise error.where(uri=uri, byte_range=(start, length)) from None
     if descriptor.length >= 1 << 63:
         raise Corrupt(f"the file claims {descriptor.length:,} rows", uri=uri, byte_range=(start, length))
-    view = np.frombuffer(store.view(path), np.uint8) if isinstance(store, Mappable) else None
+    view = np.frombuffer(store.view(path), np.uint8) if maps_files(store) else None
     return DataFile(store, path, size, footer, metadata, columns, buffers, descriptor, view)
 
 

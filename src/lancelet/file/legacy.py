@@ -31,7 +31,7 @@ from lancelet.format.legacy import (
 )
 from lancelet.format.versions import FileVersion
 from lancelet.storage.paths import join_uri
-from lancelet.storage.store import Mappable, Store
+from lancelet.storage.store import Store, maps_files
 
 __all__ = ["LegacyFile", "open_legacy"]
 
@@ -111,7 +111,7 @@ def open_legacy(
         ids = [field.id for field in own.walk()] if field_ids is None else list(field_ids)
         first = min(ids, default=0)
         pages = _page_table(data, metadata, max(ids, default=0) - first + 1)
-        view = np.frombuffer(store.view(path), np.uint8) if isinstance(store, Mappable) else None
+        view = np.frombuffer(store.view(path), np.uint8) if maps_files(store) else None
         used = own if schema is None else schema
         file = LegacyFile(store, path, size, metadata, FileDescriptor(used, metadata.num_rows), pages, first, {}, view)
         return replace(file, dictionaries={**_dictionaries(file, own), **(dictionaries or {})})

@@ -10,7 +10,7 @@ from lancelet.format.fields import Schema
 from lancelet.format.fragments import DataFile
 from lancelet.format.versions import FileVersion
 from lancelet.storage.objects import process_objects
-from lancelet.storage.store import Mappable
+from lancelet.storage.store import maps_files
 from lancelet.table.paths import Places
 
 __all__ = ["open_data_file"]
@@ -26,7 +26,7 @@ def open_data_file(places: Places, item: DataFile, schema: Schema) -> OpenFile |
     store, path = places.data_file(item)
     if item.version is FileVersion.V0_1:
         return open_table_legacy(store, path, schema=schema, field_ids=item.fields)
-    mapped = isinstance(store, Mappable)
+    mapped = maps_files(store)
 
     def make() -> tuple[KeptFile, int]:
         made = open_file(store, path, size=item.file_size)

@@ -13,7 +13,7 @@ from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.fields import Field, Schema
 from lancelet.query.request import SYSTEM_COLUMNS
 
-__all__ = ["Reads", "paths_of", "reads_of"]
+__all__ = ["NO_READS", "Reads", "paths_of", "reads_at", "reads_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class Reads:
         kept = tuple(item for item in self.schema.fields if item not in fields)
         schema = replace(self.schema, fields=kept)
         return Reads(schema, schema_to_arrow(schema), self.system)
+
+
+#: Nothing is read.
+NO_READS = Reads(Schema(()), pa.schema([]), ())
 
 
 def paths_of(exprs: Iterable[Expr]) -> set[tuple[str, ...]]:
@@ -62,7 +66,11 @@ def reads_of(stored: Schema, exprs: Iterable[Expr]) -> Reads:
     >>> found.arrow.field("p").type.names, found.system
     (['y'], ('_rowid',))
     """
-    paths = paths_of(exprs)
+    return reads_at(stored, paths_of(exprs))
+
+
+def reads_at(stored: Schema, paths: set[tuple[str, ...]]) -> Reads:
+    """The columns at some paths."""
     fields = tuple(item for top in stored.fields if (item := _pruned(top, paths, 0)) is not None)
     names = {item.name for item in stored.fields}
     system = tuple(name for name in SYSTEM_COLUMNS if (name,) in paths and name not in names)

@@ -27,7 +27,7 @@ from lancelet.query.request import (
 from lancelet.query.selection import Selection
 from lancelet.query.stored import StoredFragment, open_fragment
 from lancelet.query.window import Found, Reading, Window
-from lancelet.storage.store import Mappable
+from lancelet.storage.store import maps_files
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
@@ -96,7 +96,7 @@ class _Scan:
         self.plan, self.places = plan, places
         self.reading = Reading(plan)
         threads = default_options().threads
-        self.near = isinstance(places.base(None), Mappable)
+        self.near = maps_files(places.base(None))
         self.ahead = threads + 1 if self.near else max(threads + 1, _MOST_AHEAD)
         target = window_bytes(plan.memory_budget, self.ahead)
         least = plan.request.batch_size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from lancelet.encodings.page import Rows
@@ -15,6 +16,8 @@ from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
 from lancelet.query.files import open_data_file
 from lancelet.query.layouts import Projection, column_of
+from lancelet.query.reads import NO_READS
+from lancelet.query.request import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lancelet.rows.deletions import NO_DELETIONS, DeletionVector
 from lancelet.rows.segments import read_sequence
 from lancelet.rows.sequences import RowIdSequence
@@ -26,6 +29,11 @@ from lancelet.table.paths import Places
 __all__ = ["StoredFragment", "count_of", "open_fragment"]
 
 _NO_FIELDS = Schema(())
+_INLINE = {
+    ROW_ID: "inline_row_ids",
+    CREATED_AT: "inline_created_at_versions",
+    LAST_UPDATED_AT: "inline_last_updated_at_versions",
+}
 
 
 class StoredFragment:
@@ -68,6 +76,21 @@ class StoredFragment:
         """The stable ids of the rows, where the manifest holds them."""
         data = self.fragment.inline_row_ids
         return None if data is None else read_sequence(data, rows=self.physical_rows)
+
+    @cached_property
+    def all_row_ids(self) -> RowIdSequence:
+        """The stable ids of the rows, wherever they are kept; Corrupt where they are nowhere."""
+        if self.row_ids is not None:
+            return self.row_ids
+        column = self.read_spilled(ROW_ID, slice(0, self.physical_rows), Projection(NO_READS))
+        if column is None:
+            raise self.without_row_ids()
+        return RowIdSequence.from_ids(np.asarray(column.combine_chunks()))
+
+    def without_row_ids(self) -> Corrupt:
+        """The error for a fragment without row ids in a table whose rows have them."""
+        number = self.fragment.id
+        return Corrupt(f"fragment {number} does not say which ids its rows have", fragment=number)
 
     @cached_property
     def created_at(self) -> VersionSequence | None:
@@ -121,7 +144,12 @@ class StoredFragment:
         return columns
 
     def read_spilled(self, name: str, rows: Rows, projection: Projection) -> pa.ChunkedArray | None:
-        """A column of row ids or versions that lies in a data file; None where there is no such column."""
+        """A column of row ids or versions that lies in a data file; None where there is none, or the manifest knows later.
+
+        A column of versions stays in its file when all rows of the fragment are changed, and tells no truth any more.
+        """
+        if getattr(self.fragment, _INLINE[name]) is not None:
+            return None
         found = projection.layout(self.fragment).spilled.get(name)
         return None if found is None else read_columns(self.file(found[0]), [found[1]], rows)[0]
 

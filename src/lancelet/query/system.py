@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelet.encodings.page import Rows
-from lancelet.errors import Corrupt
 from lancelet.query.layouts import Projection
 from lancelet.query.request import CREATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lancelet.query.stored import StoredFragment, count_of
@@ -52,8 +51,7 @@ def _ids(stored: StoredFragment, rows: Rows, projection: Projection) -> UInt64s:
         return stored.row_ids.take(rows)
     spilled = stored.read_spilled(ROW_ID, rows, projection)
     if spilled is None:
-        number = stored.fragment.id
-        raise Corrupt(f"fragment {number} does not say which ids its rows have", fragment=number)
+        raise stored.without_row_ids()
     return np.asarray(_one(spilled))
 
 

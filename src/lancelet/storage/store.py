@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from lancelet.errors import InvalidInput
 
-__all__ = ["Browsable", "Data", "Entry", "Mappable", "Range", "Store", "Writer", "as_bytes"]
+__all__ = ["Browsable", "Data", "Entry", "Mappable", "Range", "Store", "Writer", "as_bytes", "maps_files"]
 
 #: ``(start, length)`` in bytes.
 Range = tuple[int, int]
@@ -131,6 +131,16 @@ class Mappable(Protocol):
 
     def view(self, path: str) -> memoryview:
         """The whole object; nothing is read or copied by the call itself."""
+
+
+def maps_files(store: Store) -> TypeGuard[Mappable]:
+    """Whether a store is :class:`Mappable`: asked for every file, so that a look at the whole protocol would be felt.
+
+    >>> from lancelet.storage.memory import MemoryStore
+    >>> maps_files(MemoryStore("memory://mapped"))
+    True
+    """
+    return hasattr(store, "view")
 
 
 @runtime_checkable
