@@ -1,11 +1,12 @@
 """The order of values, as indexes sort them: nulls first, then ascending.
 
-Floating-point numbers are in total order: NaN above infinity, NaN with a minus sign below minus infinity; zeros of
-either sign are the same, and so are NaNs of one sign. Strings and bytes are ordered byte by byte.
+Files have floating-point numbers in total order: NaNs with a minus sign before minus infinity, those without behind
+infinity. Conditions know one NaN, larger than all numbers, and one zero. Strings and bytes are ordered byte by byte.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 
 import numpy as np
@@ -16,9 +17,11 @@ import pyarrow.types as pat
 
 from lancelet.rows.runs import Int64s
 
-__all__ = ["Ascending", "are_ascending", "is_number", "number_keys", "orderable"]
+__all__ = ["Ascending", "are_ascending", "holds_nan", "is_number", "number_keys", "orderable"]
 
 _Keys = npt.NDArray[np.integer]
+#: Bits of the fraction of floating-point numbers by their bits in all.
+_DIGITS = {16: 10, 32: 23, 64: 52}
 _WIDTHS: dict[int, type[np.unsignedinteger]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
@@ -77,7 +80,7 @@ def _stored(values: pa.Array, dtype: npt.DTypeLike) -> _Keys:
 def _float_keys(bits: _Keys, *, exact: bool) -> _Keys:
     kind = bits.dtype.type
     width = bits.dtype.itemsize * 8
-    digits = {16: 10, 32: 23, 64: 52}[width]
+    digits = _DIGITS[width]
     sign = kind(1 << (width - 1))
     infinity = kind(((1 << (width - 1 - digits)) - 1) << digits)
     size = bits & ~sign
@@ -114,7 +117,7 @@ class Ascending:
     ((2, 5), (4, 5))
     """
 
-    __slots__ = ("_exact", "_keys", "nulls", "values")
+    __slots__ = ("_exact", "_keys", "first", "nulls", "values")
 
     def __init__(self, values: pa.Array, *, exact: bool = False) -> None:
         """``exact`` as :func:`number_keys` has it: for those who merge what is sorted."""
@@ -123,6 +126,10 @@ class Ascending:
         #: How many nulls come first.
         self.nulls: int = values.null_count
         self._keys: _Keys | None = number_keys(values[self.nulls :], exact=exact) if is_number(values.type) else None
+        #: Where values begin that are no null, and no NaN with a minus sign.
+        self.first = self.nulls
+        if self._keys is not None and not exact and pat.is_floating(values.type):
+            self.first += int(np.searchsorted(self._keys, _lowest(values.type), "right"))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -140,27 +147,82 @@ class Ascending:
         low_inclusive: bool = True,
         high_inclusive: bool = True,
     ) -> tuple[int, int]:
-        """Where the values between two bounds begin and end."""
-        start = self.nulls if low is None else self._place(low, after=not low_inclusive)
+        """Where the values between two bounds begin and end; NaNs with a minus sign are left out."""
+        start = self.first if low is None else self._place(low, after=not low_inclusive)
         stop = len(self.values) if high is None else self._place(high, after=high_inclusive)
         return start, max(start, stop)
 
+    def ranges(
+        self,
+        low: pa.Scalar | None,
+        high: pa.Scalar | None,
+        *,
+        low_inclusive: bool = True,
+        high_inclusive: bool = True,
+    ) -> list[tuple[int, int]]:
+        """Where values between two bounds are: one range, and where NaN is among them also the NaNs that come first.
+
+        >>> found = Ascending(pa.array([-float("nan"), 1.0, float("nan")]))
+        >>> found.ranges(pa.scalar(2.0), None)
+        [(2, 3), (0, 1)]
+        """
+        main = self.span(low, high, low_inclusive=low_inclusive, high_inclusive=high_inclusive)
+        if self.first == self.nulls or not holds_nan(low, high, low_inclusive, high_inclusive, self.values.type):
+            return [main]
+        return [main, (self.nulls, self.first)]
+
     def _place(self, value: pa.Scalar, *, after: bool) -> int:
         if self._keys is not None:
-            key = number_keys(pa.array([value], self.values.type), exact=self._exact)[0]
+            listed = pa.array([value], self.values.type)
+            key = number_keys(listed, exact=True)[0] if self._exact else _asked(listed)[0]
             return self.nulls + int(np.searchsorted(self._keys, key, "right" if after else "left"))
         search = bisect_right if after else bisect_left
         values = self.values
         place = search(range(self.nulls, len(values)), value.as_py(), key=lambda at: values[at].as_py())
         return self.nulls + place
 
-    def spans(self, wanted: pa.Array) -> tuple[Int64s, Int64s]:
-        """Where the values equal to each of those wanted begin and end; none of them is null."""
-        if self._keys is not None:
-            keys = number_keys(wanted, exact=self._exact)
-            begins = np.searchsorted(self._keys, keys, "left")
-            ends = np.searchsorted(self._keys, keys, "right")
-            return begins + self.nulls, ends + self.nulls
-        places = [(self._place(one, after=False), self._place(one, after=True)) for one in wanted]
-        found = np.array(places, np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+    def places(self, wanted: pa.Array) -> Int64s:
+        """The places, ascending, of the values equal to any of those wanted, none of which is null.
+
+        >>> Ascending(pa.array([1, 3, 3, 7])).places(pa.array([7, 3, 5])).tolist()
+        [1, 2, 3]
+        """
+        if self._keys is None:
+            ranges = [self.span(one, one) for one in wanted]
+        else:
+            keys = np.unique(_asked(wanted))
+            begins = np.searchsorted(self._keys, keys, "left") + self.nulls
+            ends = np.searchsorted(self._keys, keys, "right") + self.nulls
+            ranges = list(zip(begins.tolist(), ends.tolist(), strict=True))
+            if self.first > self.nulls and bool(pc.any(pc.is_nan(wanted)).as_py()):
+                ranges.append((self.nulls, self.first))
+        return np.unique(np.concatenate([np.empty(0, np.int64), *(np.arange(*one) for one in ranges)]))
+
+
+def holds_nan(
+    low: pa.Scalar | None, high: pa.Scalar | None, low_inclusive: bool, high_inclusive: bool, kind: pa.DataType
+) -> bool:
+    """Whether NaN, the largest of floating-point numbers, lies between two bounds.
+
+    >>> holds_nan(pa.scalar(1.0), None, True, True, pa.float64()), holds_nan(None, None, True, True, pa.int8())
+    (True, False)
+    """
+    if not pat.is_floating(kind):
+        return False
+    below = high is None or (high_inclusive and math.isnan(high.as_py()))
+    return below and (low is None or low_inclusive or not math.isnan(low.as_py()))
+
+
+def _asked(values: pa.Array) -> _Keys:
+    """The keys of values that are asked for: of NaN that of the positive one."""
+    keys = number_keys(values)
+    return np.where(keys == _lowest(values.type), ~keys, keys) if pat.is_floating(values.type) else keys
+
+
+def _lowest(kind: pa.DataType) -> np.integer:
+    """The key of NaN with a minus sign; that of the other is its complement."""
+    stored = _WIDTHS[kind.bit_width]
+    sign = stored(1 << (kind.bit_width - 1))
+    infinity = stored(((1 << (kind.bit_width - 1 - _DIGITS[kind.bit_width])) - 1) << _DIGITS[kind.bit_width])
+    found: np.integer = ~(sign | (infinity + stored(1)))
+    return found

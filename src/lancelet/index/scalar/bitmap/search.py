@@ -147,10 +147,9 @@ def places_of(keys: Ascending, query: Equals | IsIn | Between) -> Int64s:
     """Which of the values in order a query means."""
     match query:
         case Equals(value):
-            return np.arange(*keys.span(value, value))
+            ranges = keys.ranges(value, value)
         case IsIn(values):
-            begins, ends = keys.spans(values)
-            spans = [np.arange(begin, end) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-            return np.unique(np.concatenate([np.empty(0, np.int64), *spans]))
+            return keys.places(values)
         case Between(low, high, low_inclusive, high_inclusive):
-            return np.arange(*keys.span(low, high, low_inclusive=low_inclusive, high_inclusive=high_inclusive))
+            ranges = keys.ranges(low, high, low_inclusive=low_inclusive, high_inclusive=high_inclusive)
+    return np.concatenate([np.arange(*one) for one in ranges])

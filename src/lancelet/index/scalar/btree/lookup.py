@@ -47,16 +47,30 @@ class Lookup:
         return 2 * int(self.smallest.nbytes + self.largest.nbytes) + self.numbers.nbytes + self.null_counts.nbytes
 
     def pages(
-        self, low: pa.Scalar | None, high: pa.Scalar | None, *, low_inclusive: bool, high_inclusive: bool
+        self,
+        low: pa.Scalar | None,
+        high: pa.Scalar | None,
+        *,
+        low_inclusive: bool = True,
+        high_inclusive: bool = True,
     ) -> tuple[int, int]:
-        """The first and behind the last place of the pages that may hold values within bounds."""
+        """The first and behind the last place of the pages that may hold values within bounds.
+
+        NaNs with a minus sign are left out, which come before all values: :meth:`first_pages` are theirs.
+        """
         if self._largest is None or self._smallest is None:
             return self.all_null, len(self.numbers)
         first = 0 if low is None else self._largest.span(low, None, low_inclusive=low_inclusive)[0]
         last = len(self.largest) if high is None else self._smallest.span(None, high, high_inclusive=high_inclusive)[1]
-        # A page that begins with nulls has no smallest value, and may hold any up to its largest.
-        last = max(last, self._smallest.nulls)
+        # A page that begins with nulls, or such a NaN, may hold any value up to its largest.
+        last = max(last, self._smallest.first)
         return self.all_null + first, self.all_null + max(first, last)
+
+    def first_pages(self) -> tuple[int, int]:
+        """The first and behind the last place of the pages that may begin with NaNs with a minus sign."""
+        if self._smallest is None:
+            return self.all_null, self.all_null
+        return self.all_null, self.all_null + self._smallest.first
 
     def null_pages(self) -> Int64s:
         """The places of the pages that hold nulls."""

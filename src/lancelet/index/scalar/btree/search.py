@@ -10,7 +10,7 @@ import pyarrow as pa
 from lancelet.errors import Corrupt
 from lancelet.index.answers import Answer, Domain, Statistics
 from lancelet.index.files import IndexFiles, StoredTable
-from lancelet.index.order import Ascending, are_ascending
+from lancelet.index.order import Ascending, are_ascending, holds_nan
 from lancelet.index.queries import Between, Equals, IsIn, IsNull, Query
 from lancelet.index.scalar.btree.lookup import LOOKUP, PAGES, Lookup, load_lookup
 from lancelet.index.types import fits
@@ -70,7 +70,7 @@ class BTreeIndex:
             case IsNull():
                 return int(lookup.null_counts.sum())
             case Equals(value):
-                first, last = lookup.pages(value, value, low_inclusive=True, high_inclusive=True)
+                first, last = lookup.pages(value, value)
                 return max((last - first - 1) * lookup.page_rows, int(last > first))
             case Between(low, high, low_inclusive, high_inclusive):
                 first, last = lookup.pages(low, high, low_inclusive=low_inclusive, high_inclusive=high_inclusive)
@@ -121,15 +121,23 @@ class BTreeIndex:
 
     def _between(self, query: Between) -> RowSet:
         lookup, table = self._lookup(), self.files.open(PAGES)
+        bounds = query.low, query.high, query.low_inclusive, query.high_inclusive
         first, last = lookup.pages(
             query.low, query.high, low_inclusive=query.low_inclusive, high_inclusive=query.high_inclusive
         )
-        if first >= last:
-            return NO_ROWS
+        pieces: list[UInt64s] = []
+        if holds_nan(*bounds, self.value_type):
+            # NaNs with a minus sign come first in the file, and count as the largest all the same.
+            start, stop = lookup.first_pages()
+            places = [place for place in range(start, stop) if not first <= place < last]
+            pieces = [_within(self._page(table, lookup, place), query) for place in places]
         if not lookup.in_order or last - first <= _CACHED_PAGES:
-            pieces = [_within(self._page(table, lookup, place), query) for place in range(first, last)]
-            return RowSet.of(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
-        return RowSet.of(np.concatenate(list(self._span(table, lookup, first, last, query))))
+            pieces += [_within(self._page(table, lookup, place), query) for place in range(first, last)]
+        else:
+            pieces += self._span(table, lookup, first, last, query)
+        if not pieces:
+            return NO_ROWS
+        return RowSet.of(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
 
     def _span(self, table: StoredTable, lookup: Lookup, first: int, last: int, query: Between) -> list[UInt64s]:
         """The rows of a long range: its first and last page are searched, those between are taken whole."""
@@ -144,9 +152,7 @@ class BTreeIndex:
         pieces = []
         for place, wanted in by_page.items():
             page = self._page(table, lookup, place)
-            begins, ends = page.values.spans(values.take(pa.array(wanted)))
-            rows = [np.arange(begin, end) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-            pieces.append(page.ids[np.concatenate(rows)])
+            pieces.append(page.ids[page.values.places(values.take(pa.array(wanted)))])
         return RowSet.of(np.concatenate(pieces)) if pieces else NO_ROWS
 
     def _page(self, table: StoredTable, lookup: Lookup, place: int) -> _Page:
@@ -186,16 +192,20 @@ def _ids_of(ids: pa.Array, table: StoredTable) -> UInt64s:
 
 
 def _within(page: _Page, query: Between) -> UInt64s:
-    start, stop = page.values.span(
+    ranges = page.values.ranges(
         query.low, query.high, low_inclusive=query.low_inclusive, high_inclusive=query.high_inclusive
     )
-    return page.ids[start:stop]
+    pieces = [page.ids[start:stop] for start, stop in ranges]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _values_by_page(lookup: Lookup, values: pa.Array) -> dict[int, Int64s]:
     """For each page that may hold any of the values, which of them."""
     found: dict[int, list[int]] = {}
     for at, value in enumerate(values):
-        for place in range(*lookup.pages(value, value, low_inclusive=True, high_inclusive=True)):
+        places = set(range(*lookup.pages(value, value)))
+        if holds_nan(value, value, True, True, values.type):
+            places |= set(range(*lookup.first_pages()))
+        for place in places:
             found.setdefault(place, []).append(at)
     return {place: np.array(wanted, np.int64) for place, wanted in sorted(found.items())}
