@@ -21,6 +21,7 @@ from lancelet.format import row_ids
 from lancelet.format.fragments import Fragment
 from lancelet.format.names import NamingScheme
 from lancelet.format.transaction import Transaction
+from lancelet.query.scan import scan
 from lancelet.storage import open_store
 from lancelet.table.commit import commit, create_table
 from lancelet.table.index_upkeep import FRAGMENT_REUSE
@@ -89,9 +90,12 @@ class Pylance:
     def overwrite(self, root: Path, table: pa.Table) -> None:
         lance.write_dataset(table, root, mode="overwrite")
 
+    def compact(self, root: Path, _: object) -> None:
+        lance.dataset(root).optimize.compact_files()
 
-class Lancelet:
-    """The same changes as transactions of ours."""
+
+class Lancelet(Pylance):
+    """The same changes as transactions of ours; compaction is left to pylance."""
 
     def commit(self, root: Path, operation: op.Operation) -> None:
         snapshot = open_snapshot(open_store(root))
@@ -151,17 +155,27 @@ def check_ours(root: Path) -> None:
     assert snapshot.manifest.fragments.ids().tolist() == [item.fragment_id for item in table.get_fragments()]
 
 
-@pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_history_by_turns_is_the_history_of_pylance_alone(tmp_path: Path, seed: int, stable: bool) -> None:
+#: Lineage in data files as soon as there is any.
+SPILL = {"lance.row_lineage.spill": "true", "lance.row_lineage.inline_max_bytes": "0"}
+CHANGES = ["append", "append", "delete", "update", "update", "update", "configure", "restore", "overwrite", "compact"]
+
+
+@pytest.mark.parametrize(("stable", "config"), [(False, {}), (True, {}), (True, SPILL)], ids=["no", "yes", "spilled"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_history_by_turns_is_the_history_of_pylance_alone(
+    tmp_path: Path, seed: int, stable: bool, config: dict[str, str]
+) -> None:
     alone, turns = tmp_path / "alone", tmp_path / "turns"
     draw = random.Random(seed)
     lance.write_dataset(rows(0, 20), alone, enable_stable_row_ids=stable)
     write_table(open_store(turns), rows(0, 20), stable_row_ids=stable)
+    if config:
+        lance.dataset(alone).update_config(config)
+        lance.dataset(turns).update_config(config)
     first = 20
-    for step in range(12):
-        writer: Pylance | Lancelet = Lancelet() if draw.random() < 0.6 else Pylance()
-        change = draw.choice(["append", "append", "delete", "update", "update", "configure", "restore", "overwrite"])
+    for step in range(14):
+        writer = Lancelet() if draw.random() < 0.6 else Pylance()
+        change = draw.choice(CHANGES)
         low = draw.randrange(first)
         arguments: dict[str, object] = {
             "append": rows(first, 7),
@@ -170,6 +184,7 @@ def test_a_history_by_turns_is_the_history_of_pylance_alone(tmp_path: Path, seed
             "update": f"key >= {low} and key < {low + 6}",
             "configure": f"key{step}",
             "restore": draw.randrange(1, lance.dataset(alone).version + 1),
+            "compact": None,
         }
         argument = arguments[change]
         if change in ("delete", "update") and lance.dataset(alone).count_rows(str(argument)) == 0:
@@ -180,6 +195,42 @@ def test_a_history_by_turns_is_the_history_of_pylance_alone(tmp_path: Path, seed
         assert content(turns) == content(alone), (step, change, type(writer).__name__)
         check_ours(turns)
         check_ours(alone)
+    assert not config or open_snapshot(open_store(turns)).manifest.config.items() >= config.items()
+
+
+#: Rows are moved out of fragments whose lineage spilled: written by pylance, and by compaction; some of them twice.
+SPILLED_STEPS = [
+    (Pylance, "append", rows(20, 10)),
+    (Pylance, "update", "key >= 15 and key < 25"),
+    (Lancelet, "update", "key >= 18 and key < 23"),
+    (Pylance, "update", "key >= 3 and key < 20"),
+    (Lancelet, "delete", "key = 4 or key = 19"),
+    (Lancelet, "update", "key >= 2 and key < 22"),
+    (Pylance, "compact", None),
+    (Lancelet, "append", rows(30, 5)),
+    (Lancelet, "update", "key >= 21 and key < 33"),
+    (Lancelet, "delete", "key = 22 or key = 23"),
+    (Pylance, "compact", None),
+    (Lancelet, "update", "key >= 0"),
+    (Pylance, "update", "key >= 10"),
+]
+
+
+def test_rows_that_spilled_keep_their_lineage_when_they_are_moved(tmp_path: Path) -> None:
+    alone, turns = tmp_path / "alone", tmp_path / "turns"
+    for root in (alone, turns):
+        lance.write_dataset(rows(0, 20), root, enable_stable_row_ids=True).update_config(SPILL)
+    spilled = 0
+    for step, (who, change, argument) in enumerate(SPILLED_STEPS):
+        getattr(Pylance(), change)(alone, argument)
+        getattr(who(), change)(turns, argument)
+        assert content(turns) == content(alone), (step, change)
+        check_ours(turns)
+        spilled += open_snapshot(open_store(turns)).manifest.fragments.spilled()
+    assert spilled > 6
+    expected = lance.dataset(turns).to_table(columns=["key", *LINEAGE], with_row_id=True)
+    ours = scan(open_snapshot(open_store(turns)), ["key", *LINEAGE, "_rowid"]).read_all()
+    assert ours.to_pydict() == expected.to_pydict()
 
 
 @pytest.mark.parametrize("scheme", list(NamingScheme))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -20,6 +20,7 @@ from lancelet.format.flags import (
     flags_for,
 )
 from lancelet.format.fragment_list import Fragments
+from lancelet.format.fragments import Fragment
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import BasePath, DataStorageFormat, Manifest, WriterVersion
 from lancelet.format.transaction import Transaction
@@ -50,6 +51,8 @@ class Settings:
     data_version: FileVersion | None = None
     #: For a rewrite that leaves indexes as they are: the index that tells where rows went.
     reuse_index: IndexMetadata | None = None
+    #: For an update, the fragments it touches whose lineage lies in data files: by id, with that inline.
+    spilled: Mapping[int, Fragment] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def _applied(work: Work, operation: op.Operation, settings: Settings) -> Work:
         case op.Delete():
             return changes.delete(work, operation)
         case op.Update(compacted_sstables=()):
-            return changes.update(work, operation)
+            return changes.update(work, operation, settings.spilled)
         case op.Rewrite():
             return changes.rewrite(work, operation, settings.reuse_index)
         case op.Merge():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lancelet.errors import InvalidInput
@@ -40,11 +41,14 @@ def delete(work: Work, operation: op.Delete) -> Work:
     return replace(work, fragments=fragments, indexes=upkeep.relevant_indexes(work.indexes, work.schema, fragments))
 
 
-def update(work: Work, operation: op.Update) -> Work:
-    """Rows taken from some fragments, and put into new ones, or given new columns where they are."""
+def update(work: Work, operation: op.Update, spilled: Mapping[int, Fragment]) -> Work:
+    """Rows taken from some fragments, and put into new ones, or given new columns where they are.
+
+    ``spilled`` are fragments whose lineage lies in data files, with that inline.
+    """
     changed = operation.updated_fragments
     if operation.mode is op.UpdateMode.REWRITE_COLUMNS:
-        changed = lineage.touch_columns(work, operation)
+        changed = lineage.touch_columns(work, operation, spilled)
     changes = _changed(work, changed, operation.removed_fragment_ids, "Update")
     indexes = upkeep.uncover(work.indexes, operation.fields_modified, (item.id for item in changed))
     origins = {item.id for item in changed} | set(operation.removed_fragment_ids)
@@ -55,9 +59,8 @@ def update(work: Work, operation: op.Update) -> Work:
             fields = operation.fields_for_preserving_frag_bitmap
             indexes = upkeep.cover_moved_rows(indexes, fields, origins, moved)
     known = work.fragments
-    work, new = lineage.number_moved_rows(
-        work, new, [known[place] for place in map(known.place_of, origins) if place is not None]
-    )
+    before = [known[place] for place in map(known.place_of, origins) if place is not None]
+    work, new = lineage.number_moved_rows(work, new, [spilled.get(item.id, item) for item in before])
     fragments = work.fragments.changed(changes, added=new)
     return replace(work, fragments=fragments, indexes=upkeep.relevant_indexes(indexes, work.schema, fragments))
 

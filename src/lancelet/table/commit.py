@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +21,7 @@ from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound
 from lancelet.errors import Conflict as ConflictError
 from lancelet.events import emit
 from lancelet.format import operations as op
-from lancelet.format.flags import check_writable
+from lancelet.format.flags import SPILLED_LINEAGE, check_writable
 from lancelet.format.fragments import Fragment
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import data_version
@@ -44,9 +44,11 @@ from lancelet.table.build import Built, Settings, first_manifest, next_manifest
 from lancelet.table.clashes import touched_fragments
 from lancelet.table.conflicts import AffectedRows, Ours, check_conflicts, operation_name
 from lancelet.table.outcome import Committed, Conflict, Outcome
+from lancelet.table.paths import Places
 from lancelet.table.rebase import rebase
 from lancelet.table.repair import repaired
 from lancelet.table.snapshot import Snapshot, find_latest, newer_manifests, open_snapshot, read_snapshot
+from lancelet.table.spilled import needed_lineage
 
 __all__ = ["CommitLock", "commit", "create_table", "publish"]
 
@@ -199,7 +201,8 @@ def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, v
     check_writable(current.manifest)
     _check_dictionaries(current)
     name = transaction_name(transaction.read_version, transaction.uuid)
-    said = replace(settings, timestamp=time.time_ns(), transaction_file=name)
+    spilled = _spilled_lineage(current, transaction.operation)
+    said = replace(settings, timestamp=time.time_ns(), transaction_file=name, spilled=spilled)
     restored = None
     if isinstance(transaction.operation, op.Restore):
         old = open_snapshot(current.store, version=transaction.operation.version, options=current.options)
@@ -208,6 +211,12 @@ def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, v
     built = replace(built, manifest=repaired(current.store, current.manifest, built.manifest, transaction.operation))
     current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
     return built
+
+
+def _spilled_lineage(current: Snapshot, operation: op.Operation) -> Mapping[int, Fragment]:
+    if not current.manifest.reader_flags & SPILLED_LINEAGE.value:
+        return {}
+    return needed_lineage(Places.of(current), current.manifest.fragments, operation)
 
 
 def _check_dictionaries(current: Snapshot) -> None:

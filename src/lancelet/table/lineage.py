@@ -5,13 +5,13 @@ Ids and versions are given at the commit, not before: a transaction that is trie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from lancelet.errors import InvalidInput, Unsupported
+from lancelet.errors import InvalidInput
 from lancelet.format import row_ids as wire
 from lancelet.format.fragments import Fragment
 from lancelet.format.operations import Update
@@ -27,6 +27,7 @@ __all__ = [
     "touch_columns",
     "touch_fragments",
     "versions_of",
+    "written_versions",
 ]
 
 UInt64s = npt.NDArray[np.uint64]
@@ -59,8 +60,8 @@ def number_moved_rows(
 ) -> tuple[Work, list[Fragment]]:
     """New fragments whose first rows came from ``origins`` and keep their ids and the version they were made in.
 
-    Rows beyond those that have ids are new. A row that was moved more than once is found in several origins, as a
-    deleted one in all but the last; they agree on the version it was made in.
+    The lineage of origins is inline. Rows beyond those that have ids are new. A row that was moved more than once is
+    found in several origins, as a deleted one in all but the last; they agree on the version it was made in.
     """
     result = []
     sources = [_Source.of(item) for item in origins] if work.next_row_id is not None else []
@@ -75,7 +76,7 @@ def number_moved_rows(
         created = np.full(_rows(item), work.version, np.uint64)
         created[: len(known)] = created_versions(known, sources)
         work, numbered = _with_ids(work, item)
-        result.append(_with_versions(numbered, created=_runs(created), updated=_one(item, work.version)))
+        result.append(_with_versions(numbered, created=written_versions(created), updated=_one(item, work.version)))
     return work, result
 
 
@@ -89,14 +90,19 @@ def touch_fragments(work: Work, fragments: Iterable[Fragment]) -> list[Fragment]
     return result
 
 
-def touch_columns(work: Work, operation: Update) -> tuple[Fragment, ...]:
-    """The updated fragments, in which the rows that the operation names count as changed in this version."""
+def touch_columns(work: Work, operation: Update, known: Mapping[int, Fragment]) -> tuple[Fragment, ...]:
+    """The updated fragments, in which the rows that the operation names count as changed in this version.
+
+    ``known`` are fragments whose versions lie in data files, with them inline.
+    """
     if work.next_row_id is None:
         return operation.updated_fragments
-    return tuple(_touch_offsets(work, item, operation) for item in operation.updated_fragments)
+    return tuple(
+        _touch_offsets(work, item, operation, known.get(item.id, item)) for item in operation.updated_fragments
+    )
 
 
-def _touch_offsets(work: Work, item: Fragment, operation: Update) -> Fragment:
+def _touch_offsets(work: Work, item: Fragment, operation: Update, known: Fragment) -> Fragment:
     bitmap = operation.updated_offset_bitmaps.get(item.id)
     if bitmap is not None:
         offsets = to_values(parse_bitmap(bitmap, f"updated rows of fragment {item.id}")).astype(np.int64)
@@ -107,9 +113,9 @@ def _touch_offsets(work: Work, item: Fragment, operation: Update) -> Fragment:
     rows = _rows(item)
     if int(offsets.max()) >= rows:
         raise InvalidInput(f"row {int(offsets.max())} of fragment {item.id} is updated, which has {rows} rows")
-    versions = versions_of(item.inline_last_updated_at_versions, rows)
+    versions = versions_of(known.inline_last_updated_at_versions, rows)
     versions[offsets] = work.version
-    return _with_versions(item, updated=_runs(versions))
+    return _with_versions(item, updated=written_versions(versions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +129,6 @@ class _Source:
 
     @staticmethod
     def of(item: Fragment) -> _Source:
-        if item.column_row_ids is not None or item.column_created_at_versions is not None:
-            raise Unsupported(f"the row ids of fragment {item.id} are in a data file", fragment=item.id)
         ids = np.empty(0, np.uint64) if item.inline_row_ids is None else row_ids_of(item)
         starts = (
             np.flatnonzero(np.concatenate(([True], ids[1:] - ids[:-1] != 1))) if len(ids) else np.empty(0, np.int64)
@@ -219,7 +223,12 @@ def _one(item: Fragment, version: int) -> bytes:
     return wire.write_versions([wire.VersionRun(wire.Range(0, rows), version)] if rows else [])
 
 
-def _runs(versions: UInt64s) -> bytes:
+def written_versions(versions: UInt64s) -> bytes:
+    """The stored form of a version for each row.
+
+    >>> versions_of(written_versions(np.array([4, 4, 2], np.uint64)), 3).tolist()
+    [4, 4, 2]
+    """
     if not len(versions):
         return wire.write_versions([])
     starts = np.flatnonzero(np.concatenate(([True], versions[1:] != versions[:-1])))
