@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +26,19 @@ Cast = Callable[[pa.Array], pa.Array]
 _DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
-def cast_for(source: pa.Field, target: pa.Field, *, truncate: bool = False) -> Cast | None:
+@dataclass(frozen=True, slots=True)
+class _How:
+    truncate: bool
+    narrow: bool
+
+
+def cast_for(source: pa.Field, target: pa.Field, *, truncate: bool = False, narrow: bool = False) -> Cast | None:
     """What makes arrays of one field's type into arrays of another's; None if nothing need be done.
 
     Values stay what they are, or the cast raises InvalidInput with the column's name. Two exceptions: floats become
     16-bit ones by rounding, because Spark has no such type to round them itself, and ``truncate`` lets digits beyond
-    microseconds go. Unsupported where no cast between the types keeps all values.
+    microseconds go. With ``narrow`` fields of structs may be left out. Unsupported where no cast between the types
+    keeps all values.
 
     >>> cast_for(pa.field("a", pa.uint8()), pa.field("a", pa.int16()))(pa.array([255], pa.uint8())).type
     DataType(int16)
@@ -38,7 +46,7 @@ def cast_for(source: pa.Field, target: pa.Field, *, truncate: bool = False) -> C
     Traceback (most recent call last):
     lancelet.errors.Unsupported: double cannot become float without loss [column=a]; cast the column first
     """
-    return _named(_cast(source, target, source.name, truncate), source.name)
+    return _named(_cast(source, target, source.name, _How(truncate, narrow)), source.name)
 
 
 def cast_batch(batch: pa.RecordBatch, casts: list[Cast | None], schema: pa.Schema) -> pa.RecordBatch:
@@ -64,11 +72,11 @@ def _named(cast: Cast | None, column: str) -> Cast | None:
     return named
 
 
-def _cast(source: pa.Field, target: pa.Field, path: str, truncate: bool) -> Cast | None:
+def _cast(source: pa.Field, target: pa.Field, path: str, how: _How) -> Cast | None:
     """The cast between two fields, and the check for nulls where the target has none."""
     extended = isinstance(source.type, pa.BaseExtensionType)
     source, target = stored_field(source), stored_field(target)
-    made = _values_cast(source, target, path, truncate)
+    made = _values_cast(source, target, path, how)
     steps: list[Cast] = []
     if extended:
         steps.append(lambda array: array.storage)
@@ -100,19 +108,19 @@ def _without_nulls(path: str) -> Cast:
     return check
 
 
-def _values_cast(source: pa.Field, target: pa.Field, path: str, truncate: bool) -> Cast | None:
+def _values_cast(source: pa.Field, target: pa.Field, path: str, how: _How) -> Cast | None:
     found, wanted = source.type, target.type
     if _is_bfloat16(source) != _is_bfloat16(target):
         return _bfloat16_cast(found, wanted, path)
     if _kind(wanted) == "text" and holds_json(source):
-        return _chain([json_to_text, *_some(_leaf_cast(pa.string(), wanted, path, truncate))])
+        return _chain([json_to_text, *_some(_leaf_cast(pa.string(), wanted, path, how))])
     if _kind(found) == "text" and holds_json(target):
         return json_from_text
     if found == wanted and not pat.is_nested(found):
         return None
 
     def inner(one: pa.Field, other: pa.Field, name: str) -> Cast | None:
-        return _cast(one, other, f"{path}.{name}", truncate)
+        return _cast(one, other, f"{path}.{name}", how)
 
     if is_listlike(found) and is_listlike(wanted):
         return list_cast(found, wanted, path, inner(found.value_field, wanted.value_field, "item"))
@@ -120,19 +128,19 @@ def _values_cast(source: pa.Field, target: pa.Field, path: str, truncate: bool) 
         keys = inner(found.key_field, wanted.key_field, "key")
         return map_cast(found, wanted, keys, inner(found.item_field, wanted.item_field, "value"))
     if pat.is_struct(found) and pat.is_struct(wanted):
-        return struct_cast(found, wanted, path, inner)
-    return _leaf_cast(found, wanted, path, truncate)
+        return struct_cast(found, wanted, path, inner, narrow=how.narrow)
+    return _leaf_cast(found, wanted, path, how)
 
 
-def _leaf_cast(found: pa.DataType, wanted: pa.DataType, path: str, truncate: bool) -> Cast | None:
+def _leaf_cast(found: pa.DataType, wanted: pa.DataType, path: str, how: _How) -> Cast | None:
     if pat.is_null(found):
         return lambda array: pa.nulls(len(array), wanted)
     if pat.is_dictionary(found):
         return _chain(
-            [lambda array: array.dictionary_decode(), *_some(_leaf_cast(found.value_type, wanted, path, truncate))]
+            [lambda array: array.dictionary_decode(), *_some(_leaf_cast(found.value_type, wanted, path, how))]
         )
     if pat.is_dictionary(wanted):
-        return _chain([*_some(_leaf_cast(found, wanted.value_type, path, truncate)), _encoder(wanted)])
+        return _chain([*_some(_leaf_cast(found, wanted.value_type, path, how)), _encoder(wanted)])
     if found == wanted:
         return None
     if pat.is_time(found) and pat.is_int64(wanted):
@@ -145,9 +153,8 @@ def _leaf_cast(found: pa.DataType, wanted: pa.DataType, path: str, truncate: boo
         if not pat.is_float16(wanted) or not pat.is_float32(found):
             raise Unsupported(f"{found} cannot become {wanted} without loss", column=path, hint="cast the column first")
         return lambda array: _halved(array, path)
-    if truncate and _kind(found) in ("timestamp", "local timestamp", "time", "duration"):
-        return lambda array: array.cast(wanted, safe=False) if _finer(found, wanted) else array.cast(wanted)
-    return lambda array: array.cast(wanted)
+    safe = not (how.truncate and _finer(found, wanted))
+    return lambda array: array.cast(wanted, safe=safe)
 
 
 def _some(cast: Cast | None) -> list[Cast]:
@@ -155,8 +162,10 @@ def _some(cast: Cast | None) -> list[Cast]:
 
 
 def _finer(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether both count units of time, and the first counts smaller ones."""
     units = ("s", "ms", "us", "ns")
-    return units.index(one.unit) > units.index(other.unit)
+    counted = _kind(one) == _kind(other) and pat.is_temporal(one) and not pat.is_date(one)
+    return counted and units.index(one.unit) > units.index(other.unit)
 
 
 _KINDS: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (

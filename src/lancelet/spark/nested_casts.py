@@ -139,14 +139,16 @@ def map_cast(found: pa.DataType, wanted: pa.DataType, keys: Cast | None, items: 
     return cast
 
 
-def struct_cast(found: pa.DataType, wanted: pa.DataType, path: str, inner: Inner) -> Cast | None:
-    """From struct to struct, field by name: one that is missing is null, one that nobody wants is refused."""
+def struct_cast(
+    found: pa.DataType, wanted: pa.DataType, path: str, inner: Inner, *, narrow: bool = False
+) -> Cast | None:
+    """From struct to struct, field by name: one that is missing is null; with ``narrow`` one may be too much."""
     names, targets = [field.name for field in found], [field.name for field in wanted]
     for given in (names, targets):
         if len(set(given)) < len(given):
             raise Unsupported(f"a struct has two fields of one name: {given}", column=path)
     extra = sorted(set(names) - set(targets))
-    if extra:
+    if extra and not narrow:
         raise InvalidInput(f"there is no field {extra[0]!r}, only {targets}", column=path)
     casts = {}
     for target in wanted:

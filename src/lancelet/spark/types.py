@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -15,31 +13,18 @@ from lancelet.format.extensions import stored_field
 from lancelet.format.fields import EXTENSION_METADATA, EXTENSION_NAME
 from lancelet.format.types import BFLOAT16, fixed_size_list_of_struct
 from lancelet.spark.casts import cast_for
+from lancelet.spark.choices import Choices
 from lancelet.spark.lance_types import TypeText, leaf_type, parse_type, type_text
 from lancelet.spark.spark_arrow import arrow_field, optional_type
 
-__all__ = ["FIXED_SIZE", "LANCE_TYPE", "URI", "Choices", "from_spark", "to_spark"]
+__all__ = ["ADDRESS", "FIXED_SIZE", "LANCE_TYPE", "from_spark", "to_spark"]
 
 #: Keys of column metadata: the Lance type where the Spark type does not tell it; the size of a vector, as other
 #: connectors write it; where the table is, on the first column of tables in Spark's catalog.
-LANCE_TYPE, FIXED_SIZE, URI = "lance.type", "arrow.fixed-size-list.size", "lance.uri"
+LANCE_TYPE, FIXED_SIZE, ADDRESS = "lance.type", "arrow.fixed-size-list.size", "lance.table"
 #: What is not text in a column's metadata is kept under this prefix, as JSON.
 _NOT_TEXT = "spark.metadata."
-_SPARK_ONLY = (LANCE_TYPE, FIXED_SIZE, URI)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """What stands for values that Spark has no type for, or none that is always there.
-
-    >>> Choices(time="string").nanoseconds
-    'exact'
-    """
-
-    #: Times of day: the number of their units since midnight, text, or Spark's TIME, which a session has to allow.
-    time: Literal["long", "string", "time"] = "long"
-    #: Digits beyond microseconds: an error, cut off, or the number of nanoseconds in place of the type.
-    nanoseconds: Literal["exact", "truncate", "long"] = "exact"
+_SPARK_ONLY = (LANCE_TYPE, FIXED_SIZE, ADDRESS)
 
 
 def to_spark(schema: pa.Schema, choices: Choices | None = None) -> spark.StructType:

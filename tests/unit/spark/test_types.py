@@ -16,9 +16,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from lancelet.errors import InvalidInput, LanceletError, Unsupported
 from lancelet.format.arrow import schema_from_arrow, schema_to_arrow
 from lancelet.spark.casts import cast_batch, cast_for
+from lancelet.spark.choices import Choices
 from lancelet.spark.lance_types import leaf_type, parse_type, type_text
 from lancelet.spark.spark_arrow import spark_arrow
-from lancelet.spark.types import FIXED_SIZE, LANCE_TYPE, Choices, from_spark, to_spark
+from lancelet.spark.types import FIXED_SIZE, LANCE_TYPE, from_spark, to_spark
 from lancelet.testing.arrays import late_types, leaf_types, make_array, nested_types
 
 BFLOAT16 = {"ARROW:extension:name": "lance.bfloat16", "ARROW:extension:metadata": ""}
