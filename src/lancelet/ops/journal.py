@@ -96,12 +96,15 @@ class JobJournal:
     As a context manager it removes what was written when the block raises before :meth:`committing`; after that it
     cannot know how the commit ended, so it leaves the entry to :func:`~lancelet.ops.dead_attempts.remove_dead`, which
     looks. One journal is for one commit.
+
+    Where the process that commits is not the one that began, ``job`` names the entry that the first made by
+    :meth:`beat`, under a lease that outlasts the job.
     """
 
-    def __init__(self, store: Store, operation: str, *, lease: float = LEASE) -> None:
+    def __init__(self, store: Store, operation: str, *, lease: float = LEASE, job: str | None = None) -> None:
         if not lease > 0:
             raise InvalidInput(f"the lease is {lease} seconds, expected more than 0")
-        self.store, self.job = store, uuid4().hex
+        self.store, self.job = store, job or uuid4().hex
         self._entry = json.dumps(
             {"operation": operation, "lease": lease, "host": socket.gethostname(), "process": os.getpid()}
         ).encode()
