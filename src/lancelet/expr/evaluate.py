@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from lancelet.errors import InvalidInput, Unsupported
+from lancelet.errors import InvalidInput, LanceletError, Unsupported
+from lancelet.expr.bits import true_where
+from lancelet.expr.functions import lookup
+from lancelet.expr.functions.define import Datum, Function
+from lancelet.expr.lazily import LAZY
+from lancelet.expr.rows import Rows
 from lancelet.expr.tree import Call, Column, Expr, Literal
+from lancelet.expr.vectors import column
 
-__all__ = ["evaluate", "keep"]
-
-Datum: TypeAlias = pa.Array | pa.ChunkedArray | pa.Scalar
+__all__ = ["compute", "constant_value", "evaluate", "keep"]
 
 
 def evaluate(expr: Expr, rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-    """The value of an expression for each row.
+    """The value of an expression for each row; in chunks for a table.
 
     >>> from lancelet.expr.parse import parse_value
     >>> rows = pa.table({"x": [1, None, 3]})
     >>> evaluate(parse_value("x + 1", rows.schema), rows).to_pylist()
     [2, None, 4]
     """
-    value = _value(expr, rows)
-    if isinstance(value, pa.Scalar):
-        return pa.repeat(value, rows.num_rows)
-    return value
+    if isinstance(rows, pa.RecordBatch):
+        return _array(expr, rows)
+    chunks = [_array(expr, batch) for batch in rows.to_batches()]
+    return pa.chunked_array(chunks, chunks[0].type if chunks else expr.type)
 
 
 def keep(expr: Expr, rows: pa.RecordBatch | pa.Table) -> npt.NDArray[np.bool_]:
@@ -40,78 +43,64 @@ def keep(expr: Expr, rows: pa.RecordBatch | pa.Table) -> npt.NDArray[np.bool_]:
     >>> keep(parse_filter("x > 2", rows.schema), rows).tolist()
     [False, False, True]
     """
-    value = evaluate(expr, rows)
-    if value.null_count:
-        value = pc.fill_null(value, False)
-    return np.asarray(value.to_numpy(zero_copy_only=False) if isinstance(value, pa.Array) else value.to_numpy(), bool)
+    if not pat.is_boolean(expr.type):
+        raise InvalidInput(f"rows are kept by a condition, found {expr.type}")
+    if isinstance(rows, pa.RecordBatch):
+        return true_where(compute(expr, Rows(rows)), rows.num_rows)
+    kept = [true_where(compute(expr, Rows(batch)), batch.num_rows) for batch in rows.to_batches()]
+    return kept[0] if len(kept) == 1 else np.concatenate([np.zeros(0, bool), *kept])
 
 
-def _value(expr: Expr, rows: pa.RecordBatch | pa.Table) -> Datum:
+def _array(expr: Expr, batch: pa.RecordBatch) -> pa.Array:
+    if isinstance(expr, Column) and len(expr.path) == 1:
+        # What is only handed on keeps its type, be it a dictionary or an extension.
+        return Rows(batch).stored(expr.path[0])
+    return column(compute(expr, Rows(batch)), batch.num_rows)
+
+
+def compute(expr: Expr, rows: Rows) -> Datum:
+    """The value of an expression: for each row, or one for all."""
     if isinstance(expr, Literal):
         return expr.value
     if isinstance(expr, Column):
-        return _column(expr, rows)
-    run = _RUN.get(expr.function)
-    if run is None:
-        raise Unsupported(f"function {expr.function!r} cannot be computed")
+        return rows.column(expr.path)
+    lazy = LAZY.get(expr.function)
+    if lazy is not None:
+        return lazy(expr, rows, compute)
+    values = [compute(argument, rows) for argument in expr.arguments]
+    return _applied(lookup(expr.function), expr, values, rows.count)
+
+
+def _applied(function: Function, call: Call, values: list[Datum], rows: int) -> Datum:
+    encoded = [place for place, value in enumerate(values) if isinstance(value, pa.DictionaryArray)]
+    if len(encoded) == 1 and function.strict and function.constant:
+        varying = sum(isinstance(value, pa.Array) for value in values)
+        dictionary, indices = values[encoded[0]].dictionary, values[encoded[0]].indices
+        if varying == 1 and len(dictionary) < rows:
+            # Each value once; the rows then take what became of theirs.
+            values[encoded[0]] = dictionary
+            return column(_run(function, call, values, len(dictionary)), len(dictionary)).take(indices)
+    for place in encoded:
+        values[place] = values[place].dictionary_decode()
+    return _run(function, call, values, rows)
+
+
+def _run(function: Function, call: Call, values: Sequence[Datum], rows: int) -> Datum:
+    if function.run is None:
+        raise Unsupported(f"{call.function} cannot be computed by itself")
     try:
-        return run(expr, [_value(argument, rows) for argument in expr.arguments])
+        return function.run(call, values, rows)
+    except LanceletError:
+        raise
     except pa.ArrowException as error:
-        raise InvalidInput(f"{expr.function}: {error}") from None
+        raise InvalidInput(f"{call.function}: {str(error).splitlines()[0]}") from None
 
 
-def _column(expr: Column, rows: pa.RecordBatch | pa.Table) -> Datum:
-    place = rows.schema.get_field_index(expr.path[0])
-    if place < 0:
-        raise InvalidInput(f"the rows have no column {expr.path[0]!r}", column=expr.path[0])
-    value = rows.column(place)
-    for name in expr.path[1:]:
-        value = pc.struct_field(value, name)
-    return value
+def constant_value(expr: Call) -> pa.Scalar:
+    """The value of a call of constants.
 
-
-_Run: TypeAlias = Callable[[Call, list[Datum]], Datum]
-
-
-def _plain(compute: Callable[..., Datum]) -> _Run:
-    return lambda _, values: compute(*values)
-
-
-def _folded(compute: Callable[..., Datum]) -> _Run:
-    def run(_expr: Call, values: list[Datum]) -> Datum:
-        result = values[0]
-        for value in values[1:]:
-            result = compute(result, value)
-        return result
-
-    return run
-
-
-def _is_in(_expr: Call, values: list[Datum]) -> Datum:
-    wanted = values[1].values
-    found = pc.is_in(values[0], value_set=wanted.drop_null(), skip_nulls=False)
-    null = pc.is_null(values[0])
-    if wanted.null_count:
-        null = pc.or_(null, pc.invert(found))
-    return pc.if_else(null, pa.scalar(None, pa.bool_()), found)
-
-
-_RUN: dict[str, _Run] = {
-    "and": _folded(pc.and_kleene),
-    "or": _folded(pc.or_kleene),
-    "not": _plain(pc.invert),
-    "=": _plain(pc.equal),
-    "!=": _plain(pc.not_equal),
-    "<": _plain(pc.less),
-    "<=": _plain(pc.less_equal),
-    ">": _plain(pc.greater),
-    ">=": _plain(pc.greater_equal),
-    "is_null": _plain(pc.is_null),
-    "is_not_null": _plain(pc.is_valid),
-    "in": _is_in,
-    "+": _plain(pc.add_checked),
-    "-": _plain(pc.subtract_checked),
-    "*": _plain(pc.multiply_checked),
-    "/": _plain(pc.divide_checked),
-    "cast": lambda expr, values: pc.cast(values[0], expr.type),
-}
+    >>> constant_value(Call("not", (Literal(pa.scalar(True)),), pa.bool_()))
+    <pyarrow.BooleanScalar: False>
+    """
+    value = compute(expr, Rows(pa.record_batch({"": pa.nulls(1)})))
+    return value if isinstance(value, pa.Scalar) else value[0]

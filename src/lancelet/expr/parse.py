@@ -1,194 +1,183 @@
-"""Text to typed trees: sqlglot reads the syntax, the schema says what names and types mean."""
+"""Text, pyarrow expressions and Substrait to typed trees over the columns of a schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from difflib import get_close_matches
-from typing import Any
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
-from lancelet.errors import InvalidInput, Unsupported
-from lancelet.expr.tree import Call, Column, Expr, Literal, literal
+from lancelet.errors import InvalidInput, LanceletError
+from lancelet.expr.binder import Binder
+from lancelet.expr.functions.logic import condition
+from lancelet.expr.literal_lists import Cut, cut_lists
+from lancelet.expr.names import SYSTEM_COLUMNS
+from lancelet.expr.scope import TableScope
+from lancelet.expr.skeleton import MOST_LEVELS, assembled, nesting
+from lancelet.expr.tree import Column, Expr, depth_of
+
+if TYPE_CHECKING:
+    from sqlglot import Token
 
 __all__ = ["parse_filter", "parse_value"]
 
-_COMPARISONS = {"EQ": "=", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-_ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_Made = TypeVar("_Made")
+
+#: How deep brackets may be within one piece, and from which depth on the parser gets a stack of its own.
+_MOST_BRACKETS, _SHALLOW = 50, 12
+_LONGEST = 60
 
 
-def parse_filter(text: str, schema: pa.Schema) -> Expr:
-    """The condition that a text states of rows of a schema.
+def parse_filter(text: str | pc.Expression | bytes, schema: pa.Schema) -> Expr:
+    """The condition that a text states of rows of a schema; also a pyarrow expression, or a Substrait message.
 
     >>> parse_filter("x >= 3", pa.schema({"x": pa.int8()})).function
     '>='
     """
-    expr = parse_value(text, schema)
-    if not pat.is_boolean(expr.type):
-        raise InvalidInput(f"the filter {text!r} gives {expr.type}, expected a condition")
-    return expr
+    if isinstance(text, pc.Expression):
+        from lancelet.expr.from_pyarrow import translated
+
+        return condition(translated(text, schema))
+    if isinstance(text, bytes | bytearray | memoryview):
+        from lancelet.expr.from_substrait import translated_message
+
+        return condition(translated_message(bytes(text), schema))
+    return _Text(text, schema).condition()
 
 
 def parse_value(text: str, schema: pa.Schema) -> Expr:
-    """The value that a text computes from rows of a schema.
+    """The value that a text computes from rows of a schema. The name of a column, however odd, is that column.
 
     >>> parse_value("x + 3", pa.schema({"x": pa.int64()})).type
     DataType(int64)
     """
-    import sqlglot
-    from sqlglot.errors import SqlglotError
+    if text in schema.names:
+        return Column((text,), schema.field(text).type)
+    if text in SYSTEM_COLUMNS:
+        return Column((text,), pa.uint64())
+    return _Text(text, schema).value()
+
+
+class _Text:
+    """A text with its tokens, and where they stand."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        if not isinstance(text, str):
+            raise InvalidInput(f"an expression is {type(text).__name__}, expected text")
+        self._text = text
+        self._cut: Cut = cut_lists(text)
+        self._tokens = _tokens(self._cut, text)
+        self._binder = Binder(TableScope(schema), self._cut.lists)
+
+    def condition(self) -> Expr:
+        """The text as a condition."""
+        return _checked(assembled(self._tokens, self._fail, lambda start, stop: self._piece(start, stop, condition)))
+
+    def value(self) -> Expr:
+        """The text as a value of any type."""
+        return _checked(assembled(self._tokens, self._fail, lambda start, stop: self._piece(start, stop, _same)))
+
+    def _piece(self, start: int, stop: int, check: Callable[[Expr], Expr]) -> Expr:
+        tokens = self._tokens[start:stop]
+        try:
+            depth = nesting(tokens)
+            if depth > _MOST_BRACKETS:
+                raise InvalidInput(f"brackets are nested {depth} deep, expected at most {_MOST_BRACKETS}")
+            if depth > _SHALLOW:
+                return _on_a_stack_of_its_own(lambda: self._bound(tokens, start == 0, check))
+            return self._bound(tokens, start == 0, check)
+        except LanceletError as error:
+            self._place(error, start, stop)
+            raise
+
+    def _bound(self, tokens: Sequence[Token], whole: bool, check: Callable[[Expr], Expr]) -> Expr:
+        from sqlglot import exp
+        from sqlglot.errors import ParseError
+
+        from lancelet.expr.dialect import FilterDialect
+
+        dialect = FilterDialect()
+        try:
+            node: Any = dialect.parser().parse_into(exp.Condition, list(tokens), self._cut.text)[0]
+        except ParseError as error:
+            raise InvalidInput(f"cannot be read: {_said(error)}") from None
+        except RecursionError:
+            raise InvalidInput("is nested too deeply to be read") from None
+        if node is None:
+            raise InvalidInput("cannot be read")
+        alone = whole and len(tokens) == len(self._tokens)
+        return check(self._binder.root(node) if alone else self._binder.bind(node))
+
+    def _place(self, error: LanceletError, start: int, stop: int) -> None:
+        """Say in an error's message which piece it is about, and where that is."""
+        begin = self._cut.original(self._tokens[start].start)
+        end = self._cut.original(self._tokens[stop - 1].end) + 1
+        piece = self._text[begin:end]
+        if len(piece) > _LONGEST:
+            piece = f"{piece[: _LONGEST - 3]}..."
+        error.message = f"{error.message}, in {piece!r} at character {begin + 1}"
+
+    def _fail(self, what: str, at: int) -> NoReturn:
+        if at >= len(self._tokens):
+            raise InvalidInput(f"{what} at the end of {_short(self._text)!r}")
+        place = self._cut.original(self._tokens[at].start)
+        raise InvalidInput(f"{what} at character {place + 1} of {_short(self._text)!r}")
+
+
+def _same(expr: Expr) -> Expr:
+    return expr
+
+
+def _checked(expr: Expr) -> Expr:
+    if depth_of(expr) > MOST_LEVELS:
+        raise InvalidInput(f"the expression is nested more than {MOST_LEVELS} levels deep")
+    return expr
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _tokens(cut: Cut, text: str) -> list[Token]:
+    from sqlglot import TokenType
+    from sqlglot.errors import TokenError
+
+    from lancelet.expr.dialect import FilterDialect
 
     try:
-        tree = sqlglot.parse_one(text)
-    except (SqlglotError, RecursionError) as error:
-        raise InvalidInput(f"cannot read {text!r}: {str(error).splitlines()[0]}") from None
-    return _bound(tree, schema)
+        tokens = FilterDialect().tokenize(cut.text)
+    except TokenError as error:
+        raise InvalidInput(f"{_short(text)!r} cannot be read: {str(error).splitlines()[0]}") from None
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise InvalidInput(f"{_short(text)!r} is empty, expected an expression")
+    return tokens
 
 
-def _bound(node: Any, schema: pa.Schema) -> Expr:
-    bind = _BINDERS.get(type(node).__name__)
-    if bind is None:
-        raise Unsupported(f"{node.sql()!r} is not offered in filters")
-    return bind(node, schema)
+def _said(error: Exception) -> str:
+    details = getattr(error, "errors", None) or [{}]
+    description = details[0].get("description") or "it is no expression"
+    near = details[0].get("highlight")
+    return f"{description} near {near!r}" if near else str(description)
 
 
-def _column(node: Any, schema: pa.Schema) -> Expr:
-    path = tuple(part.name for part in node.parts)
-    field, kind = None, pa.struct(list(schema))
-    for name in path:
-        names = [kind.field(at).name for at in range(kind.num_fields)] if pat.is_struct(kind) else []
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names[:20])}"
-            raise InvalidInput(f"there is no column {'.'.join(path)!r}", column=".".join(path), hint=hint)
-        field = kind.field(names.index(name))
-        kind = field.type
-    return Column(path, kind)
+def _on_a_stack_of_its_own(run: Callable[[], _Made]) -> _Made:
+    """Run something that recurses where nothing is on the stack yet: each thread counts its own frames."""
+    made: list[_Made] = []
+    failed: list[BaseException] = []
 
+    def guarded() -> None:
+        try:
+            made.append(run())
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller
+            failed.append(error)
 
-def _literal(node: Any, _schema: pa.Schema) -> Expr:
-    if node.is_string:
-        return literal(node.this)
-    text = node.this
-    return literal(int(text), pa.int64()) if text.isdigit() else literal(float(text))
-
-
-def _negative(node: Any, schema: pa.Schema) -> Expr:
-    inner = _bound(node.this, schema)
-    if isinstance(inner, Literal):
-        return Literal(pc.negate_checked(inner.value))
-    return Call("-", (literal(0, inner.type), inner), inner.type)
-
-
-def _comparison(node: Any, schema: pa.Schema) -> Expr:
-    left, right = _bound(node.left, schema), _bound(node.right, schema)
-    return _compared(_COMPARISONS[type(node).__name__], left, right)
-
-
-def _compared(name: str, left: Expr, right: Expr) -> Expr:
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        name, left, right = _MIRRORED[name], right, left
-    left, right = _alike(left, right)
-    return Call(name, (left, right), pa.bool_())
-
-
-def _alike(left: Expr, right: Expr) -> tuple[Expr, Expr]:
-    """Both sides of one type: the constant takes the other's type where that loses nothing."""
-    if left.type == right.type:
-        return left, right
-    if isinstance(right, Literal) and (cast := _exactly(right, left.type)) is not None:
-        return left, cast
-    if isinstance(left, Literal) and (cast := _exactly(left, right.type)) is not None:
-        return cast, right
-    numbers = pat.is_integer, pat.is_floating
-    if any(test(left.type) for test in numbers) and any(test(right.type) for test in numbers):
-        wide = pa.float64() if pat.is_floating(left.type) or pat.is_floating(right.type) else pa.int64()
-        return _cast(left, wide), _cast(right, wide)
-    raise InvalidInput(f"cannot compare {left.type} with {right.type}")
-
-
-def _exactly(constant: Literal, kind: pa.DataType) -> Literal | None:
-    if not constant.value.is_valid:
-        return literal(None, kind)
-    try:
-        made = constant.value.cast(kind)
-        same = made.cast(constant.type).equals(constant.value) or pat.is_temporal(kind)
-    except pa.ArrowException:
-        return None
-    return Literal(made) if same else None
-
-
-def _cast(expr: Expr, kind: pa.DataType) -> Expr:
-    return expr if expr.type == kind else Call("cast", (expr,), kind)
-
-
-def _arithmetic(node: Any, schema: pa.Schema) -> Expr:
-    left, right = _alike(_bound(node.left, schema), _bound(node.right, schema))
-    return Call(_ARITHMETIC[type(node).__name__], (left, right), left.type)
-
-
-def _joined(name: str) -> Callable[[Any, pa.Schema], Expr]:
-    def bind(node: Any, schema: pa.Schema) -> Expr:
-        parts = [_bound(part, schema) for part in node.flatten()]
-        flat = [
-            inner
-            for part in parts
-            for inner in (part.arguments if isinstance(part, Call) and part.function == name else (part,))
-        ]
-        return Call(name, tuple(flat), pa.bool_())
-
-    return bind
-
-
-def _in(node: Any, schema: pa.Schema) -> Expr:
-    value = _bound(node.this, schema)
-    found = [_bound(item, schema) for item in node.expressions]
-    constants = [item for item in found if isinstance(item, Literal)]
-    if len(constants) == len(found):
-        items = [_exactly(item, value.type) for item in constants]
-        if None not in items:
-            values = pa.array([item.value.as_py() for item in items if item is not None], value.type)
-            return Call("in", (value, Literal(pa.scalar(values, pa.list_(value.type)))), pa.bool_())
-    return Call("or", tuple(_compared("=", value, item) for item in found), pa.bool_())
-
-
-def _between(node: Any, schema: pa.Schema) -> Expr:
-    value = _bound(node.this, schema)
-    low, high = _bound(node.args["low"], schema), _bound(node.args["high"], schema)
-    return Call("and", (_compared(">=", value, low), _compared("<=", value, high)), pa.bool_())
-
-
-def _is(node: Any, schema: pa.Schema) -> Expr:
-    value, what = _bound(node.this, schema), type(node.expression).__name__
-    if what == "Null":
-        return Call("is_null", (value,), pa.bool_())
-    raise Unsupported(f"{node.sql()!r} is not offered in filters")
-
-
-def _not(node: Any, schema: pa.Schema) -> Expr:
-    inner = _bound(node.this, schema)
-    if isinstance(inner, Call) and inner.function == "is_null":
-        return Call("is_not_null", inner.arguments, pa.bool_())
-    return Call("not", (inner,), pa.bool_())
-
-
-_BINDERS: dict[str, Callable[[Any, pa.Schema], Expr]] = {
-    "Column": _column,
-    "Dot": _column,
-    "Literal": _literal,
-    "Boolean": lambda node, _: literal(bool(node.this)),
-    "Null": lambda _node, _schema: literal(None),
-    "Neg": _negative,
-    "Paren": lambda node, schema: _bound(node.this, schema),
-    "And": _joined("and"),
-    "Or": _joined("or"),
-    "Not": _not,
-    "In": _in,
-    "Between": _between,
-    "Is": _is,
-    **dict.fromkeys(_COMPARISONS, _comparison),
-    **dict.fromkeys(_ARITHMETIC, _arithmetic),
-}
+    thread = threading.Thread(target=guarded, name="lancelet-parse")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return made[0]

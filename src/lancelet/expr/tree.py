@@ -17,6 +17,7 @@ __all__ = [
     "Literal",
     "columns_of",
     "conjuncts",
+    "depth_of",
     "dotted",
     "literal",
     "walk",
@@ -79,6 +80,21 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield node
         if isinstance(node, Call):
             waiting.extend(reversed(node.arguments))
+
+
+def depth_of(expr: Expr) -> int:
+    """How many nodes stand above each other at most.
+
+    >>> depth_of(Call("not", (TRUE,), pa.bool_()))
+    2
+    """
+    deepest, waiting = 0, [(expr, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        if isinstance(node, Call):
+            waiting.extend((argument, depth + 1) for argument in node.arguments)
+    return deepest
 
 
 def dotted(path: tuple[str, ...]) -> str:
