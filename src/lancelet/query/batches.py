@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from lancelet.query.joining import one_batch
 from lancelet.query.request import ScanRequest
 
 __all__ = ["batches_of", "limited"]
@@ -60,18 +61,3 @@ def _strict(tables: Iterable[pa.Table], size: int) -> Iterator[pa.RecordBatch]:
             held += table.num_rows - start
     if held:
         yield one_batch(pa.concat_tables(rest))
-
-
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table of some rows as one batch, also if it has no columns.
-
-    >>> one_batch(pa.table({"x": pa.chunked_array([[1], [2]])})).num_rows
-    2
-    """
-    if not table.num_columns:
-        # Only a struct can have values without anything in them.
-        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), table.num_rows, [None]))
-    batches = table.to_batches()
-    if len(batches) != 1:
-        batches = table.combine_chunks().to_batches()
-    return batches[0]

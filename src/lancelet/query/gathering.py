@@ -11,6 +11,7 @@ import pyarrow.types as pat
 
 from lancelet.encodings import memory
 from lancelet.encodings.values import fixed_bits
+from lancelet.query.joining import one_array
 from lancelet.query.picking import pick
 
 __all__ = ["gathered"]
@@ -34,10 +35,9 @@ def gathered(pieces: Sequence[pa.Array | pa.ChunkedArray], order: Ints | None) -
     # The place of each value among the pieces.
     where = np.empty(len(order), np.int64)
     where[order] = np.arange(len(order))
-    whole = chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, kind).combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        # More than Arrow can hold in one array.
-        return whole.take(pa.array(where))
+    whole = one_array(chunks, kind)
+    if whole is None:
+        return pa.chunked_array(chunks, kind).take(pa.array(where))
     return pa.chunked_array([pick(whole, where)], kind)
 
 

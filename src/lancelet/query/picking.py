@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def pick(column: pa.Array | pa.ChunkedArray, rows: Ints) -> pa.Array | pa.ChunkedArray:
-    """The values at some row numbers, which must ascend.
+    """The values at some row numbers; for columns in chunks these must ascend.
 
     >>> pick(pa.chunked_array([["a", None], ["c", "d"]]), np.array([1, 3])).to_pylist()
     [None, 'd']

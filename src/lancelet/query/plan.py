@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +11,19 @@ import pyarrow as pa
 from lancelet.encodings.budget import is_fixed
 from lancelet.errors import InvalidInput
 from lancelet.expr import Column, Expr, conjuncts
-from lancelet.expr.tree import Call
+from lancelet.expr.tree import TRUE, Call
 from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
 from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
+from lancelet.query.ordering import SortKey, check_sortable
 from lancelet.query.reads import Reads, reads_of
-from lancelet.query.request import ROW_ID, ROW_OFFSET, ScanRequest
+from lancelet.query.request import ROW_ADDRESS, ROW_ID, ROW_OFFSET, ScanRequest
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["Piece", "ScanPlan", "Step", "outputs_of", "plan_scan"]
+__all__ = ["MOST_FIRST", "Piece", "ScanPlan", "Sort", "Step", "outputs_of", "plan_scan"]
+
+#: Where at most so many rows are wanted in order, no others are kept, and columns are read once these are known.
+MOST_FIRST = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,19 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Sort:
+    """How rows get into order: a scan that hands out the keys first, and behind them the outputs or the address."""
+
+    keys: tuple[SortKey, ...]
+    scan: ScanPlan
+    #: Rows of the order to skip and to hand out.
+    skip: int
+    take: int | None
+    #: Whether the outputs are read once it is known which rows come first.
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPlan:
     """How a scan goes: for each piece the steps, each for the rows left by those before, then the remaining columns."""
 
@@ -67,6 +84,7 @@ class ScanPlan:
     #: Whether limit and offset were turned into rows of fragments, so that no row is read in vain.
     cut: bool
     memory_budget: int
+    sort: Sort | None = None
 
     def pieces(self) -> Iterator[Piece]:
         """The pieces, in order."""
@@ -117,11 +135,12 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     steps = _steps(facts.stored, request.filter)
     reads = reads_of(facts.stored, [expr for _, expr in outputs])
     places = None if request.fragments is None else tuple(map(facts.place_of, request.fragments))
-    all_fragments = snapshot.manifest.fragments
+    fragments = snapshot.manifest.fragments
+    # Rows without any column are the same in every order.
+    sort = _sort(snapshot, request, facts, outputs, reads) if request.order_by and outputs else None
+    limited = sort is None and (request.limit is not None or request.offset > 0)
     counted = not request.include_deleted and not request.ranges and not facts.counts.unknown
-    limited = request.limit is not None or request.offset > 0
-    cut = limited and counted and request.filter is None and not request.order_by
-    sorted_later = bool(request.order_by)
+    cut = limited and counted and request.filter is None
     return ScanPlan(
         request,
         schema,
@@ -129,15 +148,39 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         steps,
         reads,
         _rest(reads, steps),
-        all_fragments if places is None else [all_fragments[place] for place in places],
+        fragments if places is None else [fragments[place] for place in places],
         facts.counts,
         places,
         facts.stable_row_ids,
-        skip=0 if cut or sorted_later else request.offset,
-        take=None if cut or sorted_later else request.limit,
+        skip=request.offset if limited and not cut else 0,
+        take=request.limit if limited and not cut else None,
         cut=cut,
         memory_budget=snapshot.options.memory_budget,
+        sort=sort,
     )
+
+
+def _sort(
+    snapshot: Snapshot,
+    request: ScanRequest,
+    facts: TableFacts,
+    outputs: Sequence[tuple[str, Expr]],
+    reads: Reads,
+) -> Sort:
+    """The order that a request asks for."""
+    for item in request.order_by:
+        check_sortable(
+            item.expr.type, ".".join(item.expr.path) if isinstance(item.expr, Column) else str(item.expr.type)
+        )
+    ordering = [(f"{number}", item.expr) for number, item in enumerate(request.order_by)]
+    needed = _rest(reads, [Step(reads_of(facts.stored, [item.expr for item in request.order_by]), TRUE)])
+    most = None if request.limit is None else request.limit + request.offset
+    late = bool(needed.schema.fields) and not request.include_deleted and most is not None and most <= MOST_FIRST
+    behind = [(ROW_ADDRESS, Column((ROW_ADDRESS,), pa.uint64()))] if late else outputs
+    columns = tuple((f"{number}", expr) for number, (_, expr) in enumerate([*ordering, *behind]))
+    scan = plan_scan(snapshot, replace(request, columns=columns, order_by=(), limit=None, offset=0))
+    keys = tuple(SortKey(number, item.ascending, item.nulls_first) for number, item in enumerate(request.order_by))
+    return Sort(keys, scan, request.offset, request.limit, late)
 
 
 def outputs_of(facts: TableFacts, request: ScanRequest) -> tuple[tuple[tuple[str, Expr], ...], pa.Schema]:

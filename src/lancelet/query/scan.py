@@ -25,6 +25,7 @@ from lancelet.query.request import (
     request_for,
 )
 from lancelet.query.selection import Selection
+from lancelet.query.sorted_scan import sorted_tables
 from lancelet.query.stored import StoredFragment, open_fragment
 from lancelet.query.window import Found, Reading, Window
 from lancelet.storage.store import maps_files
@@ -86,6 +87,8 @@ def scan(
 
 def tables_of(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
     """The rows of a scan as they are read, window by window; no table is empty."""
+    if plan.sort is not None:
+        return sorted_tables(plan, plan.sort, places, tables_of(plan.sort.scan, places))
     return limited(_Scan(plan, places).tables(), plan.skip, plan.take)
 
 
@@ -114,7 +117,7 @@ class _Scan:
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows of all windows."""
-        in_order = self.plan.request.in_order or bool(self.plan.request.order_by)
+        in_order = self.plan.request.in_order
         tasks = (partial(self._table, window) for window in self._windows())
         for found in carried_out(tasks, self.threads(), ahead=self.ahead, in_order=in_order):
             if isinstance(found, pa.Table):

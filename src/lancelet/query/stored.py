@@ -144,7 +144,7 @@ class StoredFragment:
         return columns
 
     def read_spilled(self, name: str, rows: Rows, projection: Projection) -> pa.ChunkedArray | None:
-        """A column of row ids or versions that lies in a data file; None where there is none, or the manifest knows later.
+        """A column of row ids or versions that lies in a data file; None where the manifest has the values.
 
         A column of versions stays in its file when all rows of the fragment are changed, and tells no truth any more.
         """

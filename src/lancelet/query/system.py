@@ -30,9 +30,7 @@ def system_column(
     if name == ROW_OFFSET:
         return pa.array(stored.deleted.to_logical(_numbers(rows)).astype(np.uint64) + np.uint64(live_before))
     if name in (ROW_ID, ROW_ADDRESS):
-        values = (
-            _ids(stored, rows, projection) if stable and name == ROW_ID else join(stored.fragment.id, _numbers(rows))
-        )
+        values = _ids(stored, rows, projection) if stable and name == ROW_ID else _addresses(stored, rows)
         return pa.array(values, mask=_deleted(stored, rows))
     spilled = stored.read_spilled(name, rows, projection)
     if spilled is not None:
@@ -42,6 +40,15 @@ def system_column(
 
 def _numbers(rows: Rows) -> npt.NDArray[np.int64]:
     return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+
+
+def _addresses(stored: StoredFragment, rows: Rows) -> UInt64s:
+    if not isinstance(rows, slice):
+        return join(stored.fragment.id, rows)
+    # A range needs no look at each number, and no second array.
+    addresses: UInt64s = np.arange(rows.start, rows.stop, dtype=np.uint64)
+    addresses |= join(stored.fragment.id, 0)
+    return addresses
 
 
 def _ids(stored: StoredFragment, rows: Rows, projection: Projection) -> UInt64s:

@@ -34,7 +34,7 @@ from lancelet.rows.ordering import order_of
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["NegativeRow", "Numbers", "RowsBy", "Taking", "take", "taking_of"]
+__all__ = ["NegativeRow", "Numbers", "RowsBy", "Taking", "take", "take_addresses", "taking_of"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 #: Numbers of rows as users give them.
@@ -102,6 +102,11 @@ def take(
         addresses = addresses_of(table, numbers)
         return _taken(table, taking, _spots(table, addresses[addresses != NO_ADDRESS]))
     return _taken(table, taking, _live(table, _spots(table, numbers)))
+
+
+def take_addresses(table: OpenTable, taking: Taking, addresses: UInt64s) -> pa.Table:
+    """The rows at some addresses, all of which there are."""
+    return _taken(table, taking, _spots(table, addresses))
 
 
 def _key(columns: Columns | None) -> object:
