@@ -18,6 +18,8 @@ from lancelet.index.scalar.bitmap import build as bitmap
 from lancelet.index.scalar.bitmap.search import BitmapIndex
 from lancelet.index.scalar.btree import build as btree
 from lancelet.index.scalar.btree.search import BTreeIndex
+from lancelet.index.scalar.zonemap import build as zonemap
+from lancelet.index.scalar.zonemap.search import ZoneMapIndex
 
 __all__ = ["KINDS", "IndexKind", "Parameters", "kind_named", "kind_of"]
 
@@ -89,6 +91,19 @@ _ALL = (
         build=lambda rows, kind, target, _: bitmap.build_bitmap(rows, kind, target),
         newest=1,
         by_address=1,
+    ),
+    IndexKind(
+        name="ZONEMAP",
+        label="ZoneMap",
+        type_url=zonemap.TYPE_URL,
+        takes=orderable,
+        taken=_ORDERED,
+        open=lambda files, kind, _, __: ZoneMapIndex(files, kind),
+        build=lambda rows, kind, target, parameters: zonemap.build_zonemap(rows, kind, target, parameters),
+        newest=0,
+        by_address=0,
+        builds_by_address=True,
+        parameters=("rows_per_zone",),
     ),
 )
 

@@ -17,9 +17,11 @@ import pyarrow.types as pat
 
 from lancelet.rows.runs import Int64s
 
-__all__ = ["Ascending", "are_ascending", "holds_nan", "is_number", "number_keys", "orderable"]
+__all__ = ["Ascending", "are_ascending", "compare", "extremes", "holds_nan", "is_number", "number_keys", "orderable"]
 
 _Keys = npt.NDArray[np.integer]
+_COMPARE = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+_NUMPY = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 #: Bits of the fraction of floating-point numbers by their bits in all.
 _DIGITS = {16: 10, 32: 23, 64: 52}
 _WIDTHS: dict[int, type[np.unsignedinteger]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -91,6 +93,39 @@ def _float_keys(bits: _Keys, *, exact: bool) -> _Keys:
         negative &= size != 0
     keys: _Keys = np.where(negative, ~(size | sign), size | sign)
     return keys
+
+
+def extremes(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The smallest and the largest of values, each as an array of one; nulls and NaNs are passed over.
+
+    >>> [found.to_pylist() for found in extremes(pa.array([2.5, None, float("nan"), 1.0]))]
+    [[1.0], [2.5]]
+    """
+    kind = values.type
+    if values.null_count:
+        values = values.drop_null()
+    if pat.is_floating(kind):
+        values = values.filter(pc.invert(pc.is_nan(values)))
+    if not len(values):
+        return pa.nulls(1, kind), pa.nulls(1, kind)
+    if is_number(kind):
+        keys = number_keys(values, exact=True)
+        low, high = int(keys.argmin()), int(keys.argmax())
+        return values[low : low + 1], values[high : high + 1]
+    found = pc.min_max(values)
+    return pa.array([found["min"]], kind), pa.array([found["max"]], kind)
+
+
+def compare(values: pa.Array, value: pa.Scalar, how: str) -> npt.NDArray[np.bool_]:
+    """Whether each value is ``<``, ``<=``, ``>`` or ``>=`` another; False for null.
+
+    >>> compare(pa.array([1, None, 3]), pa.scalar(3), ">=").tolist()
+    [False, False, True]
+    """
+    if not is_number(values.type):
+        return np.asarray(_COMPARE[how](values, value).fill_null(False))
+    found: npt.NDArray[np.bool_] = _NUMPY[how](number_keys(values), _asked(pa.array([value], values.type))[0])
+    return found & np.asarray(values.is_valid()) if values.null_count else found
 
 
 def are_ascending(values: pa.Array) -> bool:
