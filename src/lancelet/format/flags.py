@@ -9,6 +9,7 @@ from enum import Enum
 from lancelet.errors import Corrupt, InvalidInput, Unsupported
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import Manifest
+from lancelet.format.versions import FileVersion
 
 __all__ = [
     "FLAGS",
@@ -172,7 +173,8 @@ def flags_for(
         NO_TRANSACTION_FILE: not transaction_file,
         OVERLAY_FILES: fragments.overlaid(),
         COVERING_INDEXES: any(index.covering_fields for index in indexes),
-        MIXED_VERSIONS: len(fragments.versions()) > 1,
+        # A version may be told by more than one pair of numbers.
+        MIXED_VERSIONS: len({FileVersion.known(*pair) or pair for pair in fragments.versions()}) > 1,
         SPILLED_LINEAGE: fragments.spilled(),
         UNIQUE_FIELD_IDS: manifest.max_allocated_field_id is not None,
     }

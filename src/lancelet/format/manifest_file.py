@@ -1,11 +1,13 @@
 """Manifest files: a manifest with the indexes and the transaction of its version, in one file.
 
+    values of dictionaries       of tables of 0.1 that have such columns
     [u32 length, IndexSection]   where there are indexes
     [u32 length, Transaction]    where the writer puts it inline
     [u32 length, Manifest]
     u64 position of the manifest's length | u16 0 | u16 2 | "LANC"
 
-Integers are little endian. The manifest says where the first two start; either may start at 0.
+Integers are little endian. The manifest says where the two sections start; either may start at 0. The schema says where
+in the file the values of a dictionary are, so that they stay at the front from version to version.
 """
 
 from __future__ import annotations
@@ -56,6 +58,15 @@ class ManifestFile:
         place = self.manifest.version_aux_data
         return {} if place == 0 else self._parsed(place, "auxiliary data", parse_aux_data)
 
+    def dictionary_values(self) -> bytes:
+        """What stands before all sections: the values of dictionary columns, in the manifests of tables of 0.1."""
+        if not any(item.dictionary is not None and item.dictionary.length for item in self.manifest.schema.walk()):
+            return b""
+        manifest = self.manifest
+        places = [manifest.index_section, manifest.transaction_section, manifest.version_aux_data or None]
+        first = min(place for place in (*places, _position(self.data)) if place is not None)
+        return self.data[:first].tobytes()
+
     def _parsed(self, place: int, what: str, parse: Callable[[memoryview], _T]) -> _T:
         try:
             return parse(_section(self.data, place, what))
@@ -83,13 +94,15 @@ def write_manifest_file(
     *,
     indexes: IndexSection | Iterable[IndexMetadata] = (),
     transaction: Transaction | None = None,
+    dictionary_values: bytes = b"",
 ) -> bytes:
     """The bytes of a file with a manifest, the indexes of its version, and the transaction that made it.
 
-    Positions in ``manifest`` are set to where the sections come to lie; auxiliary data is not carried over.
+    ``dictionary_values`` come first, where the schema says they are. Positions in ``manifest`` are set to where the
+    sections come to lie; auxiliary data is not carried over.
     """
     section = indexes if isinstance(indexes, IndexSection) else IndexSection(tuple(indexes))
-    pieces: list[bytes] = []
+    pieces = [dictionary_values]
     index_place = _put(pieces, write_index_section(section)) if section.indexes or section.unknown else None
     transaction_place = None if transaction is None else _put(pieces, write_transaction(transaction))
     placed = replace(manifest, index_section=index_place, transaction_section=transaction_place, version_aux_data=0)

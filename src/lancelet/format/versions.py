@@ -50,13 +50,22 @@ class FileVersion(IntEnum):
         return version
 
     @staticmethod
+    def known(major: int, minor: int) -> FileVersion | None:
+        """As :meth:`from_numbers`, but None for numbers that mean no version.
+
+        >>> FileVersion.known(0, 0), FileVersion.known(9, 9)
+        (<FileVersion.V0_1: 1>, None)
+        """
+        return _NUMBERS.get((major, minor))
+
+    @staticmethod
     def from_numbers(major: int, minor: int) -> FileVersion:
         """The version that a footer or a manifest means by two numbers.
 
         >>> FileVersion.from_numbers(0, 3) is FileVersion.from_numbers(2, 0) is FileVersion.V2_0
         True
         """
-        version = _NUMBERS.get((major, minor))
+        version = FileVersion.known(major, minor)
         if version is None:
             raise Unsupported(
                 f"data file version {major}.{minor} is unknown, expected one of 0.1, 2.0, 2.1, 2.2, 2.3",

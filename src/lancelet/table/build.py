@@ -57,10 +57,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A manifest to be written, and the indexes that go with it."""
+    """A manifest to be written, and what goes with it into its file."""
 
     manifest: Manifest
     indexes: tuple[IndexMetadata, ...] = ()
+    #: See :meth:`lancelet.format.manifest_file.ManifestFile.dictionary_values`.
+    dictionary_values: bytes = b""
 
 
 def first_manifest(transaction: Transaction, settings: Settings) -> Built:
@@ -199,13 +201,16 @@ def _flagged(
 
 def _restored(current: Manifest, old: Built, version: int, settings: Settings) -> Built:
     """An old version as the newest. Ids of fragments, rows and fields given since then are not given again."""
+    fragments = old.manifest.fragments
+    largest = int(fragments.ids().max()) if len(fragments) else None
     manifest = replace(
         old.manifest,
         version=version,
         timestamp=settings.timestamp,
         writer_version=_writer(),
+        data_format=_data_format(old.manifest, fragments, op.Restore(old.manifest.version), settings),
         branch=current.branch,
-        max_fragment_id=_largest(old.manifest.max_fragment_id, current.max_fragment_id),
+        max_fragment_id=_largest(old.manifest.max_fragment_id, current.max_fragment_id, largest),
         next_row_id=max(old.manifest.next_row_id, current.next_row_id),
         base_paths=_bases_of_both(old.manifest.base_paths, current.base_paths),
         transaction_file=settings.transaction_file,
@@ -251,7 +256,11 @@ def _data_format(
     legacy = stated is None or stated.version in ("0.1", "legacy")
     if stated is not None and not legacy and not isinstance(operation, op.Overwrite):
         return stated
-    found = {FileVersion.from_numbers(*numbers) for numbers in fragments.versions()}
+    numbers = fragments.versions()
+    if not numbers and not isinstance(operation, op.Overwrite):
+        # A table that lost its last row stays of the version that it was.
+        numbers = current.fragments.versions()
+    found = {FileVersion.from_numbers(*pair) for pair in numbers}
     if isinstance(operation, op.Overwrite):
         if settings.data_version is not None:
             return DataStorageFormat(version=settings.data_version.label)

@@ -32,7 +32,7 @@ from lancelet.storage.folder import Folder
 from lancelet.storage.paths import join_uri
 from lancelet.storage.store import Store
 from lancelet.table.build import Built
-from lancelet.table.commit import publish
+from lancelet.table.commit import kept_dictionaries, publish
 from lancelet.table.parallel import in_order
 from lancelet.table.paths import Opener, Places
 from lancelet.table.snapshot import Snapshot, read_snapshot
@@ -160,7 +160,8 @@ def _publish(
     reader, writer = flags_for(made, indexes=indexes)
     made = replace(made, reader_flags=reader, writer_flags=writer)
     target.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
-    if not publish(target, Built(made, indexes), transaction, scheme=source.scheme):
+    built = Built(made, indexes, kept_dictionaries(source, made))
+    if not publish(target, built, transaction, scheme=source.scheme):
         raise AlreadyExists("somebody else made a table here first", uri=target.uri)
     path = manifest_path(made.version, source.scheme)
     return read_snapshot(target, path, source.scheme, options=source.options)

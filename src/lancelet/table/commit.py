@@ -21,10 +21,10 @@ from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound
 from lancelet.errors import Conflict as ConflictError
 from lancelet.events import emit
 from lancelet.format import operations as op
-from lancelet.format.flags import SPILLED_LINEAGE, check_writable
+from lancelet.format.flags import SPILLED_LINEAGE, check_writable, flags_for
 from lancelet.format.fragments import Fragment
 from lancelet.format.indexes import IndexMetadata
-from lancelet.format.manifest import data_version
+from lancelet.format.manifest import Manifest, data_version
 from lancelet.format.manifest_file import parse_manifest_file, write_manifest_file
 from lancelet.format.names import (
     DETACHED,
@@ -50,7 +50,7 @@ from lancelet.table.repair import repaired
 from lancelet.table.snapshot import Snapshot, find_latest, newer_manifests, open_snapshot, read_snapshot
 from lancelet.table.spilled import needed_lineage
 
-__all__ = ["CommitLock", "commit", "create_table", "publish"]
+__all__ = ["CommitLock", "commit", "create_table", "kept_dictionaries", "publish"]
 
 #: Given the version about to be written, returns what holds off other writers that use the same lock.
 CommitLock = Callable[[int], AbstractContextManager[object]]
@@ -199,16 +199,21 @@ def _conflict(seen: Snapshot, *, retryable: bool, reason: str) -> Conflict:
 def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, version: int | None = None) -> Built:
     """The next manifest, with the transaction's file written; nothing of it is visible yet."""
     check_writable(current.manifest)
-    _check_dictionaries(current)
+    _check_dictionaries(current, transaction.operation)
     name = transaction_name(transaction.read_version, transaction.uuid)
     spilled = _spilled_lineage(current, transaction.operation)
     said = replace(settings, timestamp=time.time_ns(), transaction_file=name, spilled=spilled)
-    restored = None
+    restored, source = None, current
     if isinstance(transaction.operation, op.Restore):
-        old = open_snapshot(current.store, version=transaction.operation.version, options=current.options)
-        restored = Built(old.manifest, old.indexes())
+        source = open_snapshot(current.store, version=transaction.operation.version, options=current.options)
+        restored = Built(source.manifest, source.indexes())
     built = next_manifest(current.manifest, current.indexes(), transaction, said, version=version, restored=restored)
-    built = replace(built, manifest=repaired(current.store, current.manifest, built.manifest, transaction.operation))
+    manifest = repaired(current.store, current.manifest, built.manifest, transaction.operation)
+    if manifest is not built.manifest:
+        # What was counted may have emptied fragments.
+        reader, writer = flags_for(manifest, indexes=built.indexes, transaction_file=True)
+        manifest = replace(manifest, reader_flags=reader, writer_flags=writer)
+    built = replace(built, manifest=manifest, dictionary_values=kept_dictionaries(source, manifest))
     current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
     return built
 
@@ -219,16 +224,22 @@ def _spilled_lineage(current: Snapshot, operation: op.Operation) -> Mapping[int,
     return needed_lineage(Places.of(current), current.manifest.fragments, operation)
 
 
-def _check_dictionaries(current: Snapshot) -> None:
-    """Manifests of 0.1 tables hold the values of dictionary columns, which would be lost."""
-    held = [item.name for item in current.schema.walk() if item.dictionary is not None and item.dictionary.length]
+def _check_dictionaries(current: Snapshot, operation: op.Operation) -> None:
+    """A schema of 0.1 says where in the manifest's file values are; those of another schema are not there."""
+    schema = operation.schema if isinstance(operation, op.Overwrite) else None
+    held = [] if schema is None else [item.name for item in schema.walk() if item.dictionary and item.dictionary.length]
     if held and data_version(current.manifest) is FileVersion.V0_1:
         raise Unsupported(
-            "the values of the column are in the manifest, as 0.1 tables have it, and cannot be carried on",
+            "the values of the column are to be in the manifest, as 0.1 tables have it, and are not given",
             uri=current.uri,
             column=held[0],
             hint="write the rows into a new table",
         )
+
+
+def kept_dictionaries(source: Snapshot, manifest: Manifest) -> bytes:
+    """What a manifest made from another takes over of its file: the values of dictionary columns of 0.1 tables."""
+    return source.file.dictionary_values() if data_version(manifest) is FileVersion.V0_1 else b""
 
 
 def publish(store: Store, built: Built, transaction: Transaction, *, scheme: NamingScheme = NamingScheme.V2) -> bool:
@@ -237,7 +248,7 @@ def publish(store: Store, built: Built, transaction: Transaction, *, scheme: Nam
     Raises what the store said where even looking does not tell whether it was made.
     """
     path = manifest_path(built.manifest.version, scheme)
-    data = write_manifest_file(built.manifest, indexes=built.indexes, transaction=transaction)
+    data = _manifest_file(built, transaction)
     try:
         store.put_if_absent(path, data)
     except AlreadyExists:
@@ -251,6 +262,15 @@ def publish(store: Store, built: Built, transaction: Transaction, *, scheme: Nam
     emit("commit.published", uri=store.uri, version=built.manifest.version)
     _hint(store, built.manifest.version)
     return True
+
+
+def _manifest_file(built: Built, transaction: Transaction) -> bytes:
+    return write_manifest_file(
+        built.manifest,
+        indexes=built.indexes,
+        transaction=transaction,
+        dictionary_values=built.dictionary_values,
+    )
 
 
 def _hint(store: Store, version: int) -> None:
@@ -286,7 +306,7 @@ def _is_ours(store: Store, path: str, data: bytes, transaction: Transaction) -> 
 
 def _commit_detached(snapshot: Snapshot, transaction: Transaction, settings: Settings) -> Committed:
     built = _build(snapshot, transaction, settings, version=new_detached_version())
-    data = write_manifest_file(built.manifest, indexes=built.indexes, transaction=transaction)
+    data = _manifest_file(built, transaction)
     snapshot.store.put_if_absent(manifest_path(built.manifest.version), data)
     return Committed(built.manifest, transaction)
 

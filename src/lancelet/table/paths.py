@@ -18,7 +18,8 @@ from lancelet.table.snapshot import Snapshot
 
 __all__ = ["Opener", "Places", "branch_store", "main_store", "same_place", "store_at"]
 
-#: How stores elsewhere are opened: a caller's own, where they need credentials.
+#: How stores elsewhere are opened: a caller's own, where they need credentials. A table's store may have a method
+#: ``elsewhere`` for that, which then goes with it wherever the table is used.
 Opener = Callable[[str], Store]
 
 
@@ -108,8 +109,13 @@ def store_at(uri: str, near: Store, *, opener: Opener = open_store) -> Store:
         if wanted.startswith(f"{place}/"):
             return folder_of(known, wanted[len(place) + 1 :])
         if not isinstance(known, Folder):
-            return opener(uri)
+            return _opener(opener, known)(uri)
         known = known.inner
+
+
+def _opener(opener: Opener, near: Store) -> Opener:
+    """How a store elsewhere is opened: as a caller says, else as the store at hand does that knows of credentials."""
+    return getattr(near, "elsewhere", opener) if opener is open_store else opener
 
 
 def same_place(uri: str) -> str:
@@ -136,7 +142,7 @@ def main_store(store: Store, branch: str | None, *, opener: Opener = open_store)
     place = store.uri.rstrip("/")
     if not place.endswith(f"/{folder}"):
         raise InvalidInput(f"branch {branch!r} is not at {folder!r} of its table", uri=store.uri)
-    return opener(place.removesuffix(f"/{folder}"))
+    return _opener(opener, store)(place.removesuffix(f"/{folder}"))
 
 
 def branch_store(main: Store, branch: str | None) -> Store:

@@ -154,14 +154,13 @@ def test_old_tables_open_and_are_repaired_when_they_are_written(name: str, tmp_p
     before = open_snapshot(store)
     assert before.version == 1
     version = data_version(before.manifest)
-    change = op.UpdateConfig(op.MapUpdate((("written", "again"),)))
-    if version is FileVersion.V0_1 and any(item.dictionary is not None for item in before.schema.walk()):
-        with pytest.raises(Unsupported, match="in the manifest"):
-            carry_out(store, change)
-        return
-    outcome = carry_out(store, change)
+    outcome = carry_out(store, op.UpdateConfig(op.MapUpdate((("written", "again"),))))
     assert isinstance(outcome, Committed)
     after = open_snapshot(store)
+    if version is FileVersion.V0_1 and any(item.dictionary is not None for item in before.schema.walk()):
+        assert after.file.dictionary_values() == before.file.dictionary_values() != b""
+        with pytest.raises(Unsupported, match="are to be in the manifest"):
+            carry_out(store, op.Overwrite((), before.schema))
     assert after.count_rows() is not None
     assert after.manifest.data_format is not None
     assert after.manifest.data_format.version == version.label
