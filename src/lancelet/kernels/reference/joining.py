@@ -7,24 +7,24 @@ from numpy.typing import NDArray
 
 from lancelet.errors import InvalidInput
 
-__all__ = ["MOST_ROWS", "build", "probe"]
+__all__ = ["MOST_ROWS", "Table", "build", "probe"]
 
 Words = NDArray[np.uint64]
 Rows = NDArray[np.int64]
+Table = tuple[NDArray[np.int32] | NDArray[np.uint8], ...]
 
 #: Rows are kept in 32 bits.
 MOST_ROWS = 2**31 - 2
 
 
-def build(codes: Words) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def build(codes: Words) -> Table:
     """A table of codes, for :func:`probe` of the same variant: what is in it is the variant's own affair."""
     if len(codes) > MOST_ROWS:
         raise InvalidInput(f"{len(codes)} rows in one table, expected at most {MOST_ROWS}")
-    order = np.argsort(codes, kind="stable").astype(np.int32)
-    return order, np.empty(0, np.int32)
+    return (np.argsort(codes, kind="stable").astype(np.int32),)
 
 
-def probe(codes: Words, table: tuple[NDArray[np.int32], NDArray[np.int32]], asked: Words) -> tuple[Rows, Rows]:
+def probe(codes: Words, table: Table, asked: Words) -> tuple[Rows, Rows]:
     """The pairs of rows with one code: places in ``asked``, ascending, and for each those in ``codes``, ascending.
 
     >>> codes = np.array([7, 9, 7], np.uint64)
