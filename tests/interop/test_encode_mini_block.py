@@ -17,29 +17,13 @@ from lancelet.file.file_writer import FileWriter
 from lancelet.format.arrow import schema_from_arrow
 from lancelet.format.versions import FileVersion
 from lancelet.storage import open_store
-from lancelet.testing.arrays import cases, leaf_types, nested_types
+from lancelet.testing.arrays import WISHES, cases, leaf_types, nested_types, wished
 
 VERSIONS = ("2.1", "2.2")
-WISHES: tuple[dict[str, str], ...] = (
-    {},
-    {},
-    {"compression": "zstd"},
-    {"compression": "zstd", "compression-level": "19", "bss": "off"},
-    {"compression": "lz4"},
-    {"compression": "lz4", "bss": "on"},
-    {"compression": "none"},
-    {"compression": "fsst"},
-    {"structural-encoding": "miniblock"},
-    {"minichunk-size": "500"},
-    {"dict-divisor": "1000000"},
-    {"dict-size-ratio": "1", "dict-values-compression": "zstd"},
-    {"rle-threshold": "0"},
-)
 
 
 def table(array: pa.Array, wishes: dict[str, str] | None = None) -> pa.Table:
-    metadata = {f"lance-encoding:{key}": value for key, value in (wishes or {}).items()}
-    return pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata=metadata)]))
+    return wished(array, wishes or {})
 
 
 def write(folder: Path, data: pa.Table, version: str) -> str:

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-__all__ = ["NULL_PATTERNS", "SHAPES", "Case", "cases", "late_types", "leaf_types", "make_array", "nested_types"]
+__all__ = [
+    "NULL_PATTERNS",
+    "SHAPES",
+    "WISHES",
+    "Case",
+    "cases",
+    "late_types",
+    "leaf_types",
+    "make_array",
+    "nested_types",
+    "wished",
+]
 
 #: How nulls lie among the values.
 NULL_PATTERNS = ("none", "few", "half", "most", "all", "runs", "first")
 #: How values relate to each other.
 SHAPES = ("random", "small", "constant", "runs", "sequence", "few")
+#: What a field's metadata may ask of the encodings, without the prefix of the keys; mostly nothing.
+WISHES: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"compression": "zstd"},
+    {"compression": "zstd", "compression-level": "19", "bss": "off"},
+    {"compression": "lz4"},
+    {"compression": "lz4", "bss": "on"},
+    {"compression": "none"},
+    {"compression": "fsst"},
+    {"structural-encoding": "miniblock"},
+    {"minichunk-size": "500"},
+    {"dict-divisor": "1000000"},
+    {"dict-size-ratio": "1", "dict-values-compression": "zstd"},
+    {"rle-threshold": "0"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +61,16 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.nulls}/{self.shape}/{self.rows}/seed={self.seed}"
+
+
+def wished(array: pa.Array, wishes: Mapping[str, str]) -> pa.Table:
+    """The array as column ``c`` of a table, its field with wishes for the encodings.
+
+    >>> wished(pa.array([1]), {"compression": "zstd"}).schema.field("c").metadata
+    {b'lance-encoding:compression': b'zstd'}
+    """
+    metadata = {f"lance-encoding:{key}": value for key, value in wishes.items()}
+    return pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata=metadata or None)]))
 
 
 def leaf_types() -> list[pa.DataType]:
