@@ -37,6 +37,8 @@ class Learnt:
     leaf_pages: dict[int, tuple[Shape, tuple[LeafPages, ...]]] = field(default_factory=dict)
     #: Indexes of pages read before, by column and page number.
     page_indexes: dict[tuple[int, int], PageIndex] = field(default_factory=dict)
+    #: Bits of the keys of columns whose pages all have a dictionary; None for other columns.
+    key_bits: dict[int, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

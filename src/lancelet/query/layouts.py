@@ -21,6 +21,7 @@ from lancelet.format.fragments import (
     Fragment,
 )
 from lancelet.format.versions import FileVersion
+from lancelet.query.keys import KeyShapes
 from lancelet.query.reads import Reads
 from lancelet.query.request import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 
@@ -56,8 +57,10 @@ class FragmentLayout:
 class Projection:
     """Fields to read, and the layouts of fragments met so far: mostly all fragments have one and the same."""
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, reads: Reads, *, as_keys: bool = False) -> None:
         self.reads = reads
+        #: Where texts are to be read as keys of their dictionaries, if they have any: how.
+        self.keys = KeyShapes() if as_keys else None
         self._layouts: dict[object, FragmentLayout] = {}
 
     def layout(self, fragment: Fragment) -> FragmentLayout:

@@ -39,6 +39,10 @@ def _picked(array: pa.Array, rows: Ints) -> pa.Array:
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(kind, _picked(array.storage, rows))
+    if pat.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(
+            _picked(array.indices, rows), array.dictionary, ordered=kind.ordered, safe=False
+        )
     buffers = _buffers(array, rows)
     if buffers is None:
         return array.take(pa.array(rows))

@@ -39,6 +39,7 @@ __all__ = [
     "ROW_ID",
     "ROW_OFFSET",
     "ScanPlan",
+    "count_of_plan",
     "plan_scan",
     "read_table",
     "run_scan",
@@ -92,6 +93,11 @@ def tables_of(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
     return limited(_Scan(plan, places).tables(), plan.skip, plan.take)
 
 
+def count_of_plan(plan: ScanPlan, places: Places) -> int:
+    """How many rows fulfil the conditions of a plan, whatever else it asks for."""
+    return sum(_Scan(plan, places).counts())
+
+
 class _Scan:
     """A plan being carried out."""
 
@@ -128,15 +134,26 @@ class _Scan:
             del found
             yield from carried_out(pieces, self.threads(), ahead=self.ahead, in_order=in_order)
 
+    def counts(self) -> Iterator[int]:
+        """The number of rows found in each window."""
+        tasks = (partial(self._count, window) for window in self._windows())
+        return carried_out(tasks, self.threads(), ahead=self.ahead, in_order=False)
+
+    def _count(self, window: Window) -> int:
+        return self._found(window).selection.count
+
     def _table(self, window: Window) -> pa.Table | Found:
         """The rows of a window; where they are too many to be read at once, those that were found."""
-        found = window.find()
+        found = self._found(window)
         if self.reading.steps and found.split(self.rest.rows(window.stored))[1] is not None:
             return found
-        table = self._finished(found)
-        if not self.reading.steps:
-            self.first.seen(window.selection.stop - window.selection.start, table.nbytes)
-        return table
+        return self._finished(found)
+
+    def _found(self, window: Window) -> Found:
+        found = window.find()
+        if self.reading.steps:
+            self.first.seen(window.selection.count, found.first_bytes)
+        return found
 
     def _pieces(self, found: Found) -> Iterator[Callable[[], pa.Table]]:
         """The rows found, in pieces of the size that seems right by the time they are read."""
@@ -148,8 +165,7 @@ class _Scan:
 
     def _finished(self, found: Found) -> pa.Table:
         table = found.table()
-        if self.reading.steps:
-            self.rest.seen(table.num_rows, table.nbytes)
+        self.rest.seen(table.num_rows, table.nbytes)
         return table
 
     def _windows(self) -> Iterator[Window]:

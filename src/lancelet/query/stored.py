@@ -132,7 +132,9 @@ class StoredFragment:
         found = []
         for part in layout.parts:
             fields = Schema(part.fields) if part.legacy else _NO_FIELDS
-            found.append(read_columns(self.file(part.place, fields), part.shapes, rows))
+            file = self.file(part.place, fields)
+            shapes = part.shapes if projection.keys is None else projection.keys.of(file, part.shapes)
+            found.append(read_columns(file, shapes, rows))
         columns = {}
         for top, sources, whole in zip(projection.reads.schema.fields, layout.sources, layout.whole, strict=True):
             if whole:

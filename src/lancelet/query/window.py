@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
 from lancelet.expr import Column, Expr, evaluate
+from lancelet.query.keys import plain
 from lancelet.query.layouts import Projection
 from lancelet.query.picking import pick
 from lancelet.query.plan import Piece, ScanPlan
-from lancelet.query.selection import Selection, as_bits
+from lancelet.query.selection import Selection, as_bits, from_bits
 from lancelet.query.stored import StoredFragment
 from lancelet.query.system import system_column
 
@@ -29,7 +32,7 @@ class Reading:
 
     def __init__(self, plan: ScanPlan) -> None:
         self.plan = plan
-        self.steps = [(Projection(step.reads), step.condition) for step in plan.steps]
+        self.steps = [(Projection(step.reads, as_keys=True), step.condition) for step in plan.steps]
         self.rest = Projection(plan.rest)
 
 
@@ -72,6 +75,11 @@ class Found:
     selection: Selection
     held: tuple[_Held, ...]
 
+    @property
+    def first_bytes(self) -> int:
+        """Bytes of the columns that were read first."""
+        return sum(column.nbytes for column in self.held[0].columns.values()) if self.held else 0
+
     def split(self, most: int) -> tuple[Found, Found | None]:
         """As many of the rows as can be read at once, where that is so many rows at most, and the others."""
         selection = self.selection
@@ -98,7 +106,7 @@ class Found:
                 if item.name not in columns and item in plan.reads.schema.fields
             ]
             if wanted:
-                columns.update(held.of_rows(self.selection, wanted))
+                columns.update(_values(held.of_rows(self.selection, wanted), step.reads.arrow))
         for name in plan.reads.system:
             columns[name] = window.system(name, self.selection, window.reading.rest)
         return output_table(plan.schema, plan.outputs, columns, self.selection.count)
@@ -167,13 +175,50 @@ class Window:
         return system_column(self.stored, name, selection.rows, projection, stable=stable, live_before=before)
 
 
+def _values(columns: _Columns, schema: pa.Schema) -> _Columns:
+    """Columns of which some may have been read as keys, with values of their own types."""
+    return {
+        name: plain(column) if column.type != schema.field(name).type and pat.is_dictionary(column.type) else column
+        for name, column in columns.items()
+    }
+
+
 def _true(condition: Expr, columns: _Columns, count: int) -> pa.BooleanArray:
     """For each row whether a condition is true."""
+    if len(columns) == 1:
+        ((name, column),) = columns.items()
+        if pat.is_dictionary(column.type) and (found := _true_by_key(condition, name, column)) is not None:
+            return found
     rows = _rows(columns, count)
-    found = evaluate(condition, rows)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
-    return pc.fill_null(found, False) if found.null_count else found
+    result = evaluate(condition, rows)
+    if isinstance(result, pa.ChunkedArray):
+        result = result.chunk(0) if result.num_chunks == 1 else result.combine_chunks()
+    return pc.fill_null(result, False) if result.null_count else result
+
+
+def _true_by_key(condition: Expr, name: str, column: pa.ChunkedArray | pa.Array) -> pa.BooleanArray | None:
+    """The same, each value of a dictionary looked at once; None where some value cannot be computed with."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if sum(len(chunk.dictionary) for chunk in chunks) > len(column):
+        return None
+    masks = []
+    try:
+        for chunk in chunks:
+            # Behind the values stands a null, for the rows that have none.
+            values = pa.concat_arrays([chunk.dictionary, pa.nulls(1, chunk.dictionary.type)])
+            known = from_bits(_true(condition, {name: values}, len(values)))
+            keys = chunk.indices.fill_null(0) if chunk.null_count else chunk.indices
+            mask = (
+                known[: len(values) - 1].take(keys.to_numpy(), mode="clip")
+                if len(values) > 1
+                else np.zeros(len(chunk), np.bool_)
+            )
+            if chunk.null_count:
+                mask[np.asarray(chunk.is_null())] = known[-1]
+            masks.append(mask)
+    except InvalidInput:
+        return None
+    return as_bits(masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, np.bool_), *masks]))
 
 
 def output_table(schema: pa.Schema, outputs: Sequence[tuple[str, Expr]], columns: _Columns, count: int) -> pa.Table:
