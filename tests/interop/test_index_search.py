@@ -12,10 +12,13 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig
 
+from lancelet.file import LanceFileReader
 from lancelet.format.arrow import field_to_arrow
 from lancelet.index.answers import Domain, OpenIndex, Skipped
 from lancelet.index.open import open_index
 from lancelet.index.queries import Between, Equals
+from lancelet.index.scalar.bloom_filter.filters import hashable
+from lancelet.ops.index.create import create_scalar_index
 from lancelet.storage import open_store
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import open_snapshot
@@ -88,6 +91,25 @@ def test_a_zone_map_of_pylance_leaves_out_no_row(tmp_path: Path, name: str) -> N
     dataset = lance.write_dataset(pa.table({"x": values}), tmp_path / "t", max_rows_per_file=ROWS_PER_FRAGMENT)
     dataset.create_scalar_index("x", IndexConfig("zonemap", {"rows_per_zone": 30}))
     check(tmp_path / "t", values, draw)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in VALUE_TYPES.items() if hashable(kind)])
+def test_a_bloom_filter_of_pylance_leaves_out_no_row_and_is_ours_bit_for_bit(tmp_path: Path, name: str) -> None:
+    draw = random.Random(name)
+    values = values_of(VALUE_TYPES[name], ROWS, draw)
+    dataset = lance.write_dataset(pa.table({"x": values}), tmp_path / "t", max_rows_per_file=ROWS_PER_FRAGMENT)
+    parameters = {"number_of_items": 30, "probability": 0.01}
+    dataset.create_scalar_index("x", IndexConfig("bloomfilter", parameters))
+    check(tmp_path / "t", values, draw, may_refuse=True)
+    theirs = filters_of(tmp_path / "t")
+    create_scalar_index(open_snapshot(open_store(str(tmp_path / "t"))), "x", "BLOOMFILTER", parameters=parameters)
+    assert filters_of(tmp_path / "t").equals(theirs)
+
+
+def filters_of(path: Path) -> pa.Table:
+    """The zones of the only index of a table, and their filters."""
+    (segment,) = lance.dataset(path).describe_indices()[0].segments
+    return LanceFileReader(path / "_indices" / segment.uuid / "bloomfilter.lance").read_all().to_table()
 
 
 def test_a_zone_map_leaves_out_most_rows_of_sorted_values(tmp_path: Path) -> None:

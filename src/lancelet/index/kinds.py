@@ -16,6 +16,9 @@ from lancelet.index.files import IndexFiles
 from lancelet.index.order import orderable
 from lancelet.index.scalar.bitmap import build as bitmap
 from lancelet.index.scalar.bitmap.search import BitmapIndex
+from lancelet.index.scalar.bloom_filter import build as bloom_filter
+from lancelet.index.scalar.bloom_filter.filters import hashable
+from lancelet.index.scalar.bloom_filter.search import BloomFilterIndex
 from lancelet.index.scalar.btree import build as btree
 from lancelet.index.scalar.btree.search import BTreeIndex
 from lancelet.index.scalar.zonemap import build as zonemap
@@ -104,6 +107,19 @@ _ALL = (
         by_address=0,
         builds_by_address=True,
         parameters=("rows_per_zone",),
+    ),
+    IndexKind(
+        name="BLOOMFILTER",
+        label="BloomFilter",
+        type_url=bloom_filter.TYPE_URL,
+        takes=hashable,
+        taken="numbers but for float16 and decimals, strings, bytes, dates, times and timestamps",
+        open=lambda files, kind, _, __: BloomFilterIndex(files, kind),
+        build=lambda rows, _, target, parameters: bloom_filter.build_bloom_filter(rows, target, parameters),
+        newest=0,
+        by_address=0,
+        builds_by_address=True,
+        parameters=("number_of_items", "probability"),
     ),
 )
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from lancelet.kernels.reference import bitpack as bitpack
+from lancelet.kernels.reference import bloom as bloom
 from lancelet.kernels.reference import chunk_rows as chunk_rows
 from lancelet.kernels.reference import chunking as chunking
 from lancelet.kernels.reference import fsst as fsst

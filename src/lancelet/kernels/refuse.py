@@ -17,6 +17,7 @@ __all__ = [
     "cannot_split",
     "item_size_of_runs",
     "negative",
+    "no_blocks",
     "not_rising",
     "not_aligned",
     "not_whole_items",
@@ -109,6 +110,12 @@ def negative(what: str, found: int) -> None:
     """Refuse a count below zero."""
     if found < 0:
         raise InvalidInput(f"{what} is {found}, expected at least 0")
+
+
+def no_blocks(words: int, size: int) -> None:
+    """Refuse a filter that is not made of blocks, or of none."""
+    if words == 0 or words % size:
+        raise InvalidInput(f"the filter has {words} words, expected a multiple of {size}")
 
 
 def not_rising(what: str, index: int, found: int, before: int) -> InvalidInput:
