@@ -113,7 +113,32 @@ class InvalidInput(LanceletError, ValueError, OSError):
 
 
 class Conflict(LanceletError, OSError):
-    """Another writer's commit stands in the way."""
+    """Another writer's commit stands in the way. Commit locks raise it, too, to say so."""
+
+    def __init__(
+        self,
+        message: str = "another writer's commit stands in the way",
+        retryable: bool | None = None,
+        *,
+        uri: str | None = None,
+        version: int | None = None,
+        column: str | None = None,
+        fragment: int | None = None,
+        page: int | None = None,
+        byte_range: tuple[int, int] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(
+            message,
+            uri=uri,
+            version=version,
+            column=column,
+            fragment=fragment,
+            page=page,
+            byte_range=byte_range,
+            retryable=retryable,
+            hint=hint,
+        )
 
 
 class OverBudget(LanceletError, MemoryError):

@@ -1,0 +1,1 @@
+"""Fragments: what manifests say of them, reading and rewriting one, writing new ones."""

@@ -1,0 +1,160 @@
+"""What users ask of a scan, as they say it; bound to a version's columns it becomes a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelet.dataset.nearest import NearestOptions
+from lancelet.expr import Call, Column, Expr, parse_filter, parse_value
+from lancelet.query.facts import facts_of
+from lancelet.query.request import ROW_ADDRESS, ROW_ID, BlobHandling, Ordering, ScanRequest, column_named
+from lancelet.table.snapshot import Snapshot
+
+__all__ = [
+    "ColumnOrdering",
+    "Columns",
+    "Condition",
+    "ScanOptions",
+    "ScanStatistics",
+    "bind",
+    "bind_columns",
+    "checked_filter",
+]
+
+#: Columns: a list of paths, or SQL expressions by the names that their values get.
+Columns: TypeAlias = "Sequence[str] | Mapping[str, str]"
+#: A condition: SQL, a pyarrow expression, or Substrait bytes.
+Condition: TypeAlias = "str | pc.Expression | bytes"
+
+_BATCH_SIZE = 8192
+#: Columns that are put behind the others, by the option that asks for them.
+_SYSTEM = {ROW_ID: "with_row_id", ROW_ADDRESS: "with_row_address"}
+
+
+@dataclass
+class ColumnOrdering:
+    """A column that rows are ordered by. NaN is larger than any number."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class ScanStatistics:
+    """What a scan took, as its ``scan_stats_callback`` is told when it is through."""
+
+    iops: int = 0
+    requests: int = 0
+    bytes_read: int = 0
+    indices_loaded: int = 0
+    parts_loaded: int = 0
+    index_comparisons: int = 0
+    index_cache_hits: int = 0
+    index_cache_misses: int = 0
+    all_counts: dict[str, int] = field(default_factory=dict)
+    #: Nanoseconds.
+    all_times: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanOptions:
+    """All that can be said of a scan. What only tells another implementation how to work is kept and not used."""
+
+    columns: Columns | None = None
+    filters: tuple[Condition, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+    nearest: NearestOptions | None = None
+    order_by: tuple[ColumnOrdering, ...] | None = None
+    batch_size: int | None = None
+    batch_size_bytes: int | None = None
+    strict_batch_size: bool = False
+    scan_in_order: bool = True
+    fragments: tuple[int, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    include_deleted_rows: bool = False
+    blob_handling: str | None = None
+    prefilter: bool = False
+    fast_search: bool = False
+    use_scalar_index: bool | None = None
+    index_segments: tuple[str, ...] | None = None
+    row_addr_allowlist: bytes | None = None
+    row_addr_blocklist: bytes | None = None
+    scan_stats_callback: Callable[[ScanStatistics], None] | None = None
+    batch_readahead: int | None = None
+    fragment_readahead: int | None = None
+    io_buffer_size: int | None = None
+    late_materialization: bool | tuple[str, ...] | None = None
+    use_stats: bool = True
+    disable_scoring_autoprojection: bool = False
+
+
+def bind_columns(columns: Columns, schema: pa.Schema) -> tuple[tuple[str, Expr], ...]:
+    """Columns as expressions over a schema. TypeError where they are neither a list nor a mapping."""
+    if isinstance(columns, Mapping):
+        return tuple((name, parse_value(_text(what, name), schema)) for name, what in columns.items())
+    if not isinstance(columns, list):
+        raise TypeError(f"columns must be a list or dict[name, expression], got {type(columns)}")
+    return tuple((name, column_named(_text(name, "columns"), schema)) for name in columns)
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be text, got {type(value).__name__}")
+    return value
+
+
+def checked_filter(value: object) -> Condition:
+    """``value`` itself if it is a condition; TypeError if not."""
+    if isinstance(value, str | bytes | pc.Expression):
+        return value
+    raise TypeError(f"filter must be text or a pyarrow expression, got {type(value).__name__}")
+
+
+def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
+    """The request that the options mean for a version; InvalidInput where they name what it does not have."""
+    facts = facts_of(snapshot.manifest)
+    schema = facts.bound
+    conditions = [parse_filter(item, schema) for item in options.filters]
+    request = ScanRequest(
+        columns=None if options.columns is None else bind_columns(options.columns, schema),
+        filter=_all_of(conditions),
+        limit=options.limit,
+        offset=options.offset or 0,
+        order_by=tuple(_ordering(item, schema) for item in options.order_by or ()),
+        batch_size=_BATCH_SIZE if options.batch_size is None else options.batch_size,
+        batch_bytes=options.batch_size_bytes,
+        strict_batch_size=options.strict_batch_size,
+        fragments=options.fragments,
+        include_deleted=options.include_deleted_rows,
+        in_order=options.scan_in_order,
+        blob_handling=BlobHandling(options.blob_handling or BlobHandling.BLOBS_DESCRIPTIONS.value),
+        use_scalar_index=options.use_scalar_index is not False,
+        fast_search=options.fast_search,
+    )
+    wanted = [name for name, asked in _SYSTEM.items() if getattr(options, asked)]
+    if not wanted:
+        return request
+    columns = request.columns
+    if columns is None:
+        columns = tuple((item.name, Column((item.name,), schema.field(item.name).type)) for item in facts.stored.fields)
+    known = {name for name, _ in columns}
+    added = tuple((name, Column((name,), schema.field(name).type)) for name in wanted if name not in known)
+    return replace(request, columns=(*columns, *added))
+
+
+def _all_of(conditions: Sequence[Expr]) -> Expr | None:
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return Call("and", tuple(conditions), pa.bool_())
+
+
+def _ordering(item: ColumnOrdering, schema: pa.Schema) -> Ordering:
+    return Ordering(column_named(item.column_name, schema), item.ascending, item.nulls_first)

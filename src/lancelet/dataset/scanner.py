@@ -1,0 +1,138 @@
+"""LanceScanner: one scan, ready to be carried out, as often as it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lancelet.dataset.blob_frames import to_frame
+from lancelet.dataset.scan_options import ScanOptions, bind
+from lancelet.errors import Unsupported
+from lancelet.format.arrow import schema_to_arrow
+from lancelet.ops.sources import DataFrame
+from lancelet.query.plan import ScanPlan
+from lancelet.query.scan import plan_scan, read_table, run_scan
+from lancelet.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lancelet.dataset.core import DatasetCore
+
+__all__ = ["LanceScanner"]
+
+
+class LanceScanner(pads.Scanner):  # type: ignore[misc]
+    """A scan of one version of a table; made by ``dataset.scanner``, it shows that version however the table goes on.
+
+    >>> import lancelet
+    >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://scanner")
+    >>> scanner = dataset.scanner(columns=["x"], filter="x > 1")
+    >>> scanner.count_rows(), scanner.to_table()["x"].to_pylist()
+    (2, [2, 3])
+    """
+
+    def __init__(self, dataset: DatasetCore, options: ScanOptions) -> None:
+        # The dataset may go on to another version; the scan stays at its own.
+        self._dataset = dataset.__copy__()
+        self._snapshot, self._places = dataset.snapshot, dataset.places
+        self._options = options
+        self._plan = plan_scan(self._snapshot, bind(self._snapshot, options))
+
+    @property
+    def dataset(self) -> DatasetCore:
+        """What is scanned."""
+        return self._dataset
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that is scanned."""
+        return self._snapshot
+
+    @property
+    def options(self) -> ScanOptions:
+        """What was asked for."""
+        return self._options
+
+    @property
+    def plan(self) -> ScanPlan:
+        """How the scan goes."""
+        return self._plan
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The schema of what the scan hands out."""
+        return self._plan.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The schema of the dataset."""
+        return schema_to_arrow(self._snapshot.schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream; a window of bounded size is held at a time."""
+        return pa.RecordBatchReader.from_batches(self._plan.schema, run_scan(self._plan, self._places))
+
+    def to_table(self) -> pa.Table:
+        """All rows."""
+        return read_table(self._plan, self._places)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch."""
+        yield from run_scan(self._plan, self._places)
+
+    def scan_batches(self) -> list[pa.RecordBatch]:
+        """All batches."""
+        return list(self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as Arrow's C stream, for any library that takes one."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows."""
+        limit = self._options.limit
+        least = num_rows if limit is None else min(limit, num_rows)
+        return self.again(limit=least).to_table()
+
+    def count_rows(self) -> int:
+        """How many rows the scan hands out, without reading more than that takes."""
+        options = replace(self._options, columns=[], with_row_id=False, with_row_address=False, order_by=None)
+        plan = plan_scan(self._snapshot, bind(self._snapshot, options))
+        return sum(batch.num_rows for batch in run_scan(plan, self._places))
+
+    def take(self, indices: object) -> pa.Table:
+        """Not offered: rows are taken from the dataset."""
+        raise Unsupported("a scan's rows are not taken by number", hint="use dataset.take, or read the scan")
+
+    def to_pandas(self, *, blob_mode: str = "lazy", **kwargs: object) -> DataFrame:
+        """All rows as a data frame; ``kwargs`` are those of ``pyarrow.Table.to_pandas``.
+
+        ``blob_mode`` says what stands for blobs: files that are read lazily, their bytes, or descriptions.
+        """
+        return cast("DataFrame", to_frame(self, blob_mode, kwargs))
+
+    @staticmethod
+    def from_dataset(*args: object, **kwargs: object) -> LanceScanner:
+        """Not offered: ``dataset.scanner`` makes scanners."""
+        raise Unsupported("scanners are made by dataset.scanner")
+
+    @staticmethod
+    def from_fragment(*args: object, **kwargs: object) -> LanceScanner:
+        """Not offered: ``fragment.scanner`` makes scanners."""
+        raise Unsupported("scanners are made by fragment.scanner")
+
+    @staticmethod
+    def from_batches(*args: object, **kwargs: object) -> LanceScanner:
+        """Not offered: a scanner reads a table."""
+        raise Unsupported("scanners are made by dataset.scanner")
+
+    def again(self, **changes: object) -> LanceScanner:
+        """The same scan but for some options."""
+        made = LanceScanner.__new__(LanceScanner)
+        made._dataset, made._snapshot, made._places = self._dataset, self._snapshot, self._places
+        made._options = replace(self._options, **changes)  # type: ignore[arg-type]
+        made._plan = plan_scan(self._snapshot, bind(self._snapshot, made._options))
+        return made

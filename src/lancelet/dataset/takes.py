@@ -1,0 +1,79 @@
+"""Taking rows of a dataset by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelet.dataset.core import DatasetCore
+from lancelet.dataset.scan_options import Columns
+from lancelet.errors import InvalidInput
+from lancelet.format.fragments import Fragment
+from lancelet.query.opened import open_table
+from lancelet.query.take import Numbers, RowsBy, numbers_of, take
+
+__all__ = ["DatasetTakes", "checked_numbers", "take_of_fragment"]
+
+
+class DatasetTakes(DatasetCore):
+    """What reads single rows."""
+
+    def take(self, indices: Numbers, columns: Columns | None = None, **kwargs: object) -> pa.Table:
+        """The rows with some numbers, counted from 0 among those that are not deleted, in the order asked.
+
+        A path to a field of a struct gives the struct with that field alone.
+
+        >>> import lancelet
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://takes")
+        >>> dataset.take([2, 0, 2])["x"].to_pylist()
+        [3, 1, 3]
+        """
+        return take(self._snapshot, checked_numbers(indices), _columns(columns), places=self._places)
+
+    def take_rows(self, row_ids: Numbers, columns: Columns | None = None) -> pa.Table:
+        """The rows with some row ids, in the order asked; those that are deleted are passed over."""
+        return take(self._snapshot, checked_numbers(row_ids), _columns(columns), by=RowsBy.ID, places=self._places)
+
+    def take_addresses(self, row_addresses: Numbers, columns: Columns | None = None) -> pa.Table:
+        """The rows at some row addresses, in the order asked; those that are deleted are passed over."""
+        found = checked_numbers(row_addresses)
+        return take(self._snapshot, found, _columns(columns), by=RowsBy.ADDRESS, places=self._places)
+
+    def _take_rows(self, row_ids: Numbers, columns: Columns | None = None, **kwargs: object) -> pa.Table:
+        """The name by which other libraries call :meth:`take_rows`."""
+        return self.take_rows(row_ids, columns)
+
+
+def take_of_fragment(
+    dataset: DatasetCore, fragment: Fragment, indices: Iterable[int], columns: Columns | None
+) -> pa.Table:
+    """Rows of one fragment, by their numbers among those of it that are not deleted."""
+    table = open_table(dataset.places)
+    place = table.facts.place_of(fragment.id)
+    before = table.counts.live_before(place)
+    rows = table.counts.live_end_list[place] - before
+    numbers = numbers_of(checked_numbers(indices))
+    if len(numbers) and int(numbers.max()) >= rows:
+        found = f"row {int(numbers.max())} asked for, the fragment has {rows}"
+        raise InvalidInput(found, uri=dataset.uri, fragment=fragment.id, hint="rows are counted from 0")
+    shifted: npt.NDArray[np.uint64] = numbers + np.uint64(before)
+    return take(dataset.snapshot, shifted, _columns(columns), places=dataset.places)
+
+
+def checked_numbers(rows: object) -> Numbers:
+    """Row numbers as the rooms below take them; TypeError for what holds none."""
+    if isinstance(rows, Sequence | np.ndarray | pa.Array | pa.ChunkedArray) and not isinstance(rows, str | bytes):
+        return cast("Numbers", rows)
+    if isinstance(rows, Iterable) and not isinstance(rows, str | bytes):
+        return list(rows)
+    raise TypeError(f"row numbers must be a list or an array, got {type(rows).__name__}")
+
+
+def _columns(columns: Columns | None) -> Columns | None:
+    if columns is None or isinstance(columns, Mapping | list):
+        return columns
+    raise TypeError(f"columns must be a list or dict[name, expression], got {type(columns)}")
