@@ -19,6 +19,7 @@ from lancelet.format.fields import Schema
 from lancelet.format.fragments import DataFile, Fragment
 from lancelet.format.names import DATA, data_file_name
 from lancelet.format.versions import FileVersion
+from lancelet.ops.telling import tell_files
 from lancelet.storage.store import Store, Writer
 
 __all__ = [
@@ -113,6 +114,8 @@ class NewFile:
         self._schema, self._version = schema, version
         self.name = data_file_name()
         path = f"{self._place.folder}{self.name}"
+        if self._place.base_id is None:
+            tell_files([path, f"{path.removesuffix('.lance')}/"])
         self._output: Writer = self._place.store.writer(path)
         columns = max(len(schema.fields), 1)
         held = PAGE_BYTES if limits is None or limits.cache_bytes is None else max(limits.cache_bytes // columns, 1)

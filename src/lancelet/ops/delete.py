@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
@@ -13,17 +13,28 @@ from lancelet.errors import InvalidInput
 from lancelet.format import operations as op
 from lancelet.format.fragments import DeletionFile, Fragment
 from lancelet.format.names import deletion_path
-from lancelet.format.transaction import COMMIT_MESSAGE, Transaction
+from lancelet.ops.committing import NOT_COMMITTED, CommitOptions, commit_operation
+from lancelet.ops.telling import tell_files
 from lancelet.rows.addresses import UInt32s, as_uint64s, by_fragment
 from lancelet.rows.deletion_files import write_deletions
 from lancelet.rows.deletions import DeletionVector, union
-from lancelet.table.commit import commit
+from lancelet.storage.store import Store
 from lancelet.table.deletions import deletions_of
 from lancelet.table.outcome import Committed, Outcome
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["DeletePlan", "DeleteResult", "commit_delete", "delete", "plan_delete", "run_delete"]
+__all__ = [
+    "DeletePlan",
+    "DeleteResult",
+    "commit_delete",
+    "delete",
+    "deletion_numbers",
+    "discard_deletions",
+    "merged",
+    "plan_delete",
+    "run_delete",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +54,13 @@ class DeleteResult:
     gone: tuple[int, ...] = ()
     #: Rows that lived until now, by fragment.
     affected_rows: Mapping[int, UInt32s] = field(default_factory=dict, hash=False)
+    #: How many rows lived in fragments that go without a look at their rows.
+    unlisted_rows: int = 0
 
     @property
     def num_rows(self) -> int:
         """How many rows were deleted."""
-        return sum(map(len, self.affected_rows.values()))
+        return sum(map(len, self.affected_rows.values())) + self.unlisted_rows
 
 
 def plan_delete(snapshot: Snapshot, addresses: npt.ArrayLike) -> DeletePlan:
@@ -68,21 +81,25 @@ def plan_delete(snapshot: Snapshot, addresses: npt.ArrayLike) -> DeletePlan:
 
 
 def run_delete(plan: DeletePlan, places: Places) -> DeleteResult:
-    """Write the deletion files. Rows that are deleted already stay so, and count as nobody's."""
+    """Write the deletion files; none is left when that fails. Rows that are deleted already count as nobody's."""
     updated: list[Fragment] = []
     gone: list[int] = []
     affected: dict[int, UInt32s] = {}
-    for item, asked in zip(plan.fragments, plan.rows, strict=True):
-        before = deletions_of(places, item)
-        new = np.setdiff1d(asked.rows, before.rows, assume_unique=True)
-        if not len(new):
-            continue
-        affected[item.id] = new
-        after = union([before, DeletionVector(new)])
-        if len(after) == item.physical_rows:
-            gone.append(item.id)
-        else:
-            updated.append(replace(item, deletion_file=_written(places, plan.read_version, item.id, after)))
+    try:
+        for item, asked in zip(plan.fragments, plan.rows, strict=True):
+            before = deletions_of(places, item)
+            new = asked.rows if not len(before) else np.setdiff1d(asked.rows, before.rows, assume_unique=True)
+            if not len(new):
+                continue
+            affected[item.id] = new
+            after = union([before, DeletionVector(new)])
+            if len(after) == item.physical_rows:
+                gone.append(item.id)
+            else:
+                updated.append(replace(item, deletion_file=_written(places, plan.read_version, item.id, after)))
+    except BaseException:
+        discard_deletions(places.base(None), updated)
+        raise
     return DeleteResult(tuple(updated), tuple(gone), affected)
 
 
@@ -90,18 +107,47 @@ def _written(places: Places, version: int, number: int, deleted: DeletionVector)
     kind, data = write_deletions(deleted)
     # Numbers of deletion files are random, so that writers at one version do not meet.
     file = DeletionFile(kind, version, uuid4().int >> 64, len(deleted))
-    places.base(None).put(deletion_path(number, file), data)
+    path = deletion_path(number, file)
+    tell_files([path])
+    places.base(None).put(path, data)
     return file
 
 
+def merged(results: Sequence[DeleteResult]) -> DeleteResult:
+    """What several tasks left of fragments, each of its own.
+
+    >>> merged([DeleteResult(gone=(1,)), DeleteResult(gone=(2,))]).gone
+    (1, 2)
+    """
+    return DeleteResult(
+        tuple(item for result in results for item in result.updated),
+        tuple(number for result in results for number in result.gone),
+        {number: rows for result in results for number, rows in result.affected_rows.items()},
+        sum(result.unlisted_rows for result in results),
+    )
+
+
 def commit_delete(
-    snapshot: Snapshot, result: DeleteResult, *, predicate: str = "", message: str | None = None
+    snapshot: Snapshot,
+    result: DeleteResult,
+    *,
+    predicate: str = "",
+    message: str | None = None,
+    options: CommitOptions | None = None,
 ) -> Outcome:
-    """Make the deletions a version; those of others from the same fragments are merged with ours."""
+    """Make the deletions a version; those of others from the same fragments are merged with ours.
+
+    Deletion files that did not come into the table, since they were merged or the commit lost, are removed.
+    """
+    given = options or CommitOptions(message=message)
     operation = op.Delete(result.updated, result.gone, predicate)
-    properties = {} if message is None else {COMMIT_MESSAGE: message}
-    transaction = Transaction(snapshot.version, operation, properties=properties)
-    return commit(snapshot, transaction, affected_rows=result.affected_rows)
+    try:
+        outcome = commit_operation(snapshot, operation, given, affected_rows=result.affected_rows)
+    except NOT_COMMITTED:
+        discard_deletions(snapshot.store, result.updated)
+        raise
+    discard_deletions(snapshot.store, result.updated, kept=deletion_numbers(outcome))
+    return outcome
 
 
 def delete(snapshot: Snapshot, addresses: npt.ArrayLike, *, predicate: str = "", message: str | None = None) -> Outcome:
@@ -118,17 +164,21 @@ def delete(snapshot: Snapshot, addresses: npt.ArrayLike, *, predicate: str = "",
     2
     """
     result = run_delete(plan_delete(snapshot, addresses), Places.of(snapshot))
-    outcome = commit_delete(snapshot, result, predicate=predicate, message=message)
-    # Files that were merged with those of others, or lost to them, are nobody's.
-    kept = _deletion_files(outcome)
-    written = [(item.id, item.deletion_file) for item in result.updated]
-    snapshot.store.delete([deletion_path(number, file) for number, file in written if file and file.id not in kept])
-    return outcome
+    return commit_delete(snapshot, result, predicate=predicate, message=message)
 
 
-def _deletion_files(outcome: Outcome) -> set[int]:
+def discard_deletions(store: Store, fragments: Iterable[Fragment], *, kept: Iterable[int] = ()) -> None:
+    """Remove the deletion files that were written for fragments, but for those with some numbers."""
+    spared = set(kept)
+    written = [(item.id, item.deletion_file) for item in fragments]
+    gone = [deletion_path(number, file) for number, file in written if file and file.id not in spared]
+    if gone:
+        store.delete(gone)
+
+
+def deletion_numbers(outcome: Outcome) -> set[int]:
     """The numbers of the deletion files that a commit put into the table."""
-    if not isinstance(outcome, Committed) or not isinstance(outcome.transaction.operation, op.Delete):
+    if not isinstance(outcome, Committed) or not isinstance(outcome.transaction.operation, op.Delete | op.Update):
         return set()
     fragments = outcome.transaction.operation.updated_fragments
     return {item.deletion_file.id for item in fragments if item.deletion_file is not None}

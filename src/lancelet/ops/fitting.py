@@ -9,16 +9,18 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
-from lancelet.format.fields import Field, Schema
+from lancelet.format.extensions import stored_field
+from lancelet.format.fields import EXTENSION_NAME, Field, Schema
 from lancelet.ops.blob_input import BLOB_VALUES, blob_values, is_marked_blob
 
 __all__ = ["conformed", "fitting"]
 
 
-def fitting(table: Schema, rows: Schema) -> Schema:
+def fitting(table: Schema, rows: Schema, *, updates_only: bool = False) -> Schema:
     """The fields of a table that rows have values for; InvalidInput where the rows do not fit.
 
-    Columns, and fields of structs, may come in any order; those that may be null may be missing.
+    Columns, and fields of structs, may come in any order; those that may be null may be missing, and any column where
+    the rows are only to change some that are there.
 
     >>> table = Schema((Field("a", "int32"), Field("b", "string", nullable=False))).with_ids()
     >>> [item.id for item in fitting(table, Schema((Field("b", "string"),))).fields]
@@ -27,13 +29,15 @@ def fitting(table: Schema, rows: Schema) -> Schema:
     Traceback (most recent call last):
     lancelet.errors.InvalidInput: column has type int64, expected int32 [column=a]
     """
-    fields = _present(table.fields, rows.fields, "", "the table")
+    fields = _present(table.fields, rows.fields, "", "the table", all_may_miss=updates_only)
     if not fields:
         raise InvalidInput("the rows have none of the table's columns", hint=f"it has: {_names(table.fields)}")
     return Schema(fields, table.metadata)
 
 
-def _present(expected: Iterable[Field], found: Iterable[Field], path: str, owner: str) -> tuple[Field, ...]:
+def _present(
+    expected: Iterable[Field], found: Iterable[Field], path: str, owner: str, *, all_may_miss: bool = False
+) -> tuple[Field, ...]:
     """Those of the expected fields, pruned, that there is anything of."""
     given = {item.name: item for item in found}
     known = {item.name for item in expected}
@@ -45,7 +49,7 @@ def _present(expected: Iterable[Field], found: Iterable[Field], path: str, owner
     for item in expected:
         if item.name in given:
             present.append(_checked(item, given[item.name], f"{path}{item.name}"))
-        elif not item.nullable:
+        elif not item.nullable and not all_may_miss:
             raise InvalidInput(
                 f"the rows lack column {item.name!r}, which may not be null", column=f"{path}{item.name}"
             )
@@ -93,8 +97,10 @@ def conformed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 
 
 def _conformed(array: pa.Array, field: pa.Field) -> pa.Array:
+    # Who has imported an implementation of an extension gets its types, others the storage with metadata.
+    field = stored_field(field)
     found, kind = array.type, field.type
-    if (field.metadata or {}).get(b"ARROW:extension:name") == BLOB_VALUES.encode():
+    if (field.metadata or {}).get(EXTENSION_NAME.encode()) == BLOB_VALUES.encode():
         return blob_values(array)
     if found == kind or not pat.is_nested(found):
         return array

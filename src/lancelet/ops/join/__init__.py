@@ -1,0 +1,1 @@
+"""Joining rows by keys of any type: codes for keys, tables of them in memory, and partitions on disk."""

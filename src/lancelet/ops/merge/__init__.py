@@ -1,0 +1,1 @@
+"""Merging rows into a table by key: update, insert, delete, in one commit and in bounded memory."""
