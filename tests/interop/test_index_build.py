@@ -17,20 +17,30 @@ from lancelet.index.queries import Equals, IsNull, Query
 from lancelet.ops.index.create import create_scalar_index
 from lancelet.storage import open_store
 from lancelet.table.snapshot import open_snapshot
-from lancelet.testing.index_cases import VALUE_TYPES, query_about, sql_of, true_and_null, values_of
+from lancelet.testing.index_cases import (
+    VALUE_TYPES,
+    lists_of,
+    query_about,
+    query_about_lists,
+    sql_of,
+    true_and_null,
+    values_of,
+)
 
 warnings.filterwarnings("ignore", category=UserWarning)
 
 ROWS, ROWS_PER_FRAGMENT = 900, 400
 
 
-#: Every type that is asked about single values, with parameters that make even small tables interesting.
+#: Types of indexes, with parameters that make even small tables interesting.
 KINDS: dict[str, dict[str, object]] = {
     "BTREE": {"zone_size": 100},
     "BITMAP": {},
     "ZONEMAP": {"rows_per_zone": 30},
+    "LABEL_LIST": {},
     "BLOOMFILTER": {"number_of_items": 30, "probability": 0.01},
 }
+OF_VALUES = [kind for kind in KINDS if kind != "LABEL_LIST"]
 CASES = [(name, kind) for name in VALUE_TYPES for kind in KINDS if kind_named(kind).takes(VALUE_TYPES[name])]
 FLOATS = [(name, kind) for name, kind in CASES if name.startswith("float")]
 
@@ -65,6 +75,17 @@ def test_pylance_finds_by_our_index_what_a_look_at_each_row_finds(tmp_path: Path
         assert found is None or found == true_and_null(values, query)[0], query
 
 
+@pytest.mark.parametrize("name", [name for name in VALUE_TYPES if not name.startswith("float")])
+def test_pylance_finds_lists_by_our_index(tmp_path: Path, name: str) -> None:
+    draw = random.Random(name)
+    values = lists_of(VALUE_TYPES[name], ROWS, draw)
+    make(tmp_path / "t", values, "LABEL_LIST")
+    for _ in range(20):
+        query = query_about_lists(values, draw)
+        if not isinstance(query, IsNull):
+            assert found_by_pylance(tmp_path / "t", query, "LABEL_LIST") == true_and_null(values, query)[0], query
+
+
 @pytest.mark.parametrize(("name", "kind"), FLOATS)
 def test_pylance_finds_nan_of_both_signs_by_our_index_as_by_its_scan(tmp_path: Path, name: str, kind: str) -> None:
     draw = random.Random(f"{name} {kind}")
@@ -79,7 +100,7 @@ def test_pylance_finds_nan_of_both_signs_by_our_index_as_by_its_scan(tmp_path: P
             assert found == sorted(rows.to_pylist()), query
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_VALUES)
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2"])
 def test_tables_of_every_version_get_indexes_that_pylance_uses(tmp_path: Path, version: str, kind: str) -> None:
     draw = random.Random(version)
@@ -91,7 +112,7 @@ def test_tables_of_every_version_get_indexes_that_pylance_uses(tmp_path: Path, v
         assert found is None or found == true_and_null(values, query)[0], query
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_VALUES)
 def test_rows_with_stable_ids_are_found_after_they_moved(tmp_path: Path, kind: str) -> None:
     draw = random.Random(kind)
     table = pa.table({"x": range(1000), "row": pa.array(range(1000), pa.int32())})
@@ -106,7 +127,7 @@ def test_rows_with_stable_ids_are_found_after_they_moved(tmp_path: Path, kind: s
         assert found is None or found == sorted(rows[at] for at in true_and_null(values, query)[0]), query
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_VALUES)
 @pytest.mark.parametrize("values", [[None, None], [1]])
 def test_indexes_over_nulls_alone_and_over_one_row_are_used(
     tmp_path: Path, values: list[int | None], kind: str
@@ -119,7 +140,7 @@ def test_indexes_over_nulls_alone_and_over_one_row_are_used(
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_VALUES)
 def test_many_pages_and_values_built_within_little_memory_are_used(tmp_path: Path, kind: str) -> None:
     draw, numbers = random.Random(7), np.random.default_rng(7).integers(0, 30_000, 400_000)
     values = pa.array(numbers, mask=numbers % 13 == 0)

@@ -154,5 +154,5 @@ def _merged(runs: list[_Run], memory: int) -> Iterator[pa.RecordBatch]:
 
 def _smallest(values: list[pa.Scalar]) -> pa.Scalar:
     """The first of some values in the order of index files; null before all others."""
-    listed = pa.array(values, values[0].type)
+    listed = pa.concat_arrays([pa.repeat(value, 1) for value in values])
     return listed[int(sort_places(listed)[0])]

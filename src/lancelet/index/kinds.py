@@ -21,6 +21,8 @@ from lancelet.index.scalar.bloom_filter.filters import hashable
 from lancelet.index.scalar.bloom_filter.search import BloomFilterIndex
 from lancelet.index.scalar.btree import build as btree
 from lancelet.index.scalar.btree.search import BTreeIndex
+from lancelet.index.scalar.label_list import build as label_list
+from lancelet.index.scalar.label_list.search import LabelListIndex
 from lancelet.index.scalar.zonemap import build as zonemap
 from lancelet.index.scalar.zonemap.search import ZoneMapIndex
 
@@ -94,6 +96,17 @@ _ALL = (
         build=lambda rows, kind, target, _: bitmap.build_bitmap(rows, kind, target),
         newest=1,
         by_address=1,
+    ),
+    IndexKind(
+        name="LABEL_LIST",
+        label="LabelList",
+        type_url=label_list.TYPE_URL,
+        takes=label_list.is_labels,
+        taken="lists of numbers, booleans, strings, bytes, decimals, dates or times",
+        open=lambda files, kind, domain, _: LabelListIndex(files, kind, domain),
+        build=lambda rows, kind, target, _: label_list.build_label_list(rows, kind, target),
+        newest=2,
+        by_address=2,
     ),
     IndexKind(
         name="ZONEMAP",

@@ -113,7 +113,7 @@ def extremes(values: pa.Array) -> tuple[pa.Array, pa.Array]:
         low, high = int(keys.argmin()), int(keys.argmax())
         return values[low : low + 1], values[high : high + 1]
     found = pc.min_max(values)
-    return pa.array([found["min"]], kind), pa.array([found["max"]], kind)
+    return pa.repeat(found["min"], 1), pa.repeat(found["max"], 1)
 
 
 def compare(values: pa.Array, value: pa.Scalar, how: str) -> npt.NDArray[np.bool_]:
@@ -124,7 +124,7 @@ def compare(values: pa.Array, value: pa.Scalar, how: str) -> npt.NDArray[np.bool
     """
     if not is_number(values.type):
         return np.asarray(_COMPARE[how](values, value).fill_null(False))
-    found: npt.NDArray[np.bool_] = _NUMPY[how](number_keys(values), _asked(pa.array([value], values.type))[0])
+    found: npt.NDArray[np.bool_] = _NUMPY[how](number_keys(values), _asked(pa.repeat(value, 1))[0])
     return found & np.asarray(values.is_valid()) if values.null_count else found
 
 
@@ -208,7 +208,7 @@ class Ascending:
 
     def _place(self, value: pa.Scalar, *, after: bool) -> int:
         if self._keys is not None:
-            listed = pa.array([value], self.values.type)
+            listed = pa.repeat(value, 1)
             key = number_keys(listed, exact=True)[0] if self._exact else _asked(listed)[0]
             return self.nulls + int(np.searchsorted(self._keys, key, "right" if after else "left"))
         search = bisect_right if after else bisect_left

@@ -10,9 +10,18 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.types as pat
 
-from lancelet.index.queries import Between, Equals, IsIn, IsNull, Query
+from lancelet.index.queries import Between, Equals, HasAll, HasAny, IsIn, IsNull, Query
 
-__all__ = ["VALUE_TYPES", "order_key", "query_about", "sql_of", "true_and_null", "values_of"]
+__all__ = [
+    "VALUE_TYPES",
+    "lists_of",
+    "order_key",
+    "query_about",
+    "query_about_lists",
+    "sql_of",
+    "true_and_null",
+    "values_of",
+]
 
 #: Every type that BTREE and BITMAP indexes take, by a short name.
 VALUE_TYPES: dict[str, pa.DataType] = {
@@ -103,6 +112,38 @@ def _value(kind: pa.DataType, draw: random.Random) -> object:
     return draw.choice([low, high, 0, 1, draw.randrange(max(low, -60), min(high, 60) + 1)])
 
 
+def lists_of(kind: pa.DataType, count: int, draw: random.Random, *, negative_nan: bool = True) -> pa.Array:
+    """Lists of values of a type: some null, some empty, some with nulls and repetitions in them."""
+    items = values_of(kind, 4 * count + 8, draw, distinct=12, negative_nan=negative_nan)
+    starts, missing, start = [], [], 0
+    for _ in range(count):
+        starts.append(start)
+        missing.append(draw.random() < 0.1)
+        start = min(start + draw.choice([0, 1, 1, 2, 3, 6]), len(items))
+    offsets = pa.array([*starts, start], pa.int32())
+    return pa.ListArray.from_arrays(offsets, items[:start], mask=pa.array(missing))
+
+
+def query_about_lists(lists: pa.Array, draw: random.Random) -> Query:
+    """A question about lists, mostly about items that occur."""
+    items = lists.flatten().unique()
+    picked = [items[draw.randrange(len(items))] for _ in range(draw.randrange(1, 4))]
+    if draw.random() < 0.2:
+        picked = [*picked, values_of(items.type, 1, draw, nulls=0)[0]]
+    values = _joined(picked, items.type)
+    match draw.randrange(5):
+        case 0:
+            return IsNull()
+        case 1 | 2:
+            return HasAny(values)
+        case _:
+            return HasAll(values)
+
+
+def _joined(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
+    return pa.concat_arrays([pa.array([], kind), *(pa.repeat(one, 1) for one in scalars)])
+
+
 def query_about(values: pa.Array, draw: random.Random) -> Query:
     """A question about values, mostly those that occur."""
     kind = values.type
@@ -119,7 +160,7 @@ def query_about(values: pa.Array, draw: random.Random) -> Query:
         case 1 | 2:
             return Equals(one())
         case 3:
-            return IsIn(pa.array([one() for _ in range(draw.randrange(0, 6))], kind))
+            return IsIn(_joined([one() for _ in range(draw.randrange(0, 6))], kind))
         case _:
             low, high = (one() if draw.random() < 0.8 else None for _ in range(2))
             return Between(low, high, draw.random() < 0.5, draw.random() < 0.5)
@@ -178,8 +219,10 @@ def _sql_type(kind: pa.DataType) -> str:
 
 def _sql(value: pa.Scalar) -> str:
     """A value as a literal of exactly its type."""
-    found = _plain(pa.array([value], value.type))[0]
-    if isinstance(found, bytes):
+    found = _plain(pa.repeat(value, 1))[0]
+    if found is None:
+        text = "NULL"
+    elif isinstance(found, bytes):
         text = f"X'{found.hex()}'"
     elif isinstance(found, bool) or (isinstance(found, int) and abs(found) < 2**62):
         text = str(found)
@@ -188,9 +231,17 @@ def _sql(value: pa.Scalar) -> str:
     return f"arrow_cast({text}, '{_sql_type(value.type)}')"
 
 
+def _list(values: pa.Array) -> str:
+    return f"make_array({', '.join(_sql(value) for value in values)})"
+
+
 def sql_of(query: Query, column: str) -> str | None:
     """A query as text that pylance and we take; None for one that says nothing."""
     match query:
+        case HasAny(values):
+            return f"array_has_any({column}, {_list(values)})"
+        case HasAll(values):
+            return f"array_has_all({column}, {_list(values)})"
         case IsNull():
             return f"{column} IS NULL"
         case Equals(value):
@@ -207,16 +258,30 @@ def sql_of(query: Query, column: str) -> str | None:
     return None
 
 
+def _true_of_lists(lists: pa.Array, query: HasAny | HasAll) -> tuple[list[int], list[int]]:
+    wanted = {order_key(value) for value in _plain(query.values)}
+    missing = [at for at, one in enumerate(lists) if not one.is_valid]
+    true = []
+    for at, one in enumerate(lists):
+        if one.is_valid:
+            held = {order_key(value) for value in _plain(one.values)}
+            if wanted & held if isinstance(query, HasAny) else wanted <= held:
+                true.append(at)
+    return true, missing
+
+
 def true_and_null(values: pa.Array, query: Query) -> tuple[list[int], list[int]]:
     """The places for which a query is true, and those for which it is null: row by row, as SQL has it."""
-    listed = _plain(values)
-    missing = [at for at, value in enumerate(listed) if value is None]
+    if isinstance(query, HasAny | HasAll):
+        return _true_of_lists(values, query)
+    missing = [at for at, gone in enumerate(values.is_null().to_pylist()) if gone]
     if isinstance(query, IsNull):
         return missing, []
+    listed = _plain(values)
     present = [(at, order_key(value)) for at, value in enumerate(listed) if value is not None]
 
     def key(scalar: pa.Scalar) -> object:
-        return order_key(_plain(pa.array([scalar], values.type))[0])
+        return order_key(_plain(pa.repeat(scalar, 1))[0])
 
     match query:
         case Equals(value):

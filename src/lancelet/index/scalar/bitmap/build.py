@@ -14,7 +14,7 @@ from lancelet.file.file_writer import FileWriter
 from lancelet.index.building import Built, Target
 from lancelet.index.external_sort import IDS, VALUES, sorted_rows
 from lancelet.index.order import is_number, number_keys
-from lancelet.index.scalar.bitmap.search import BITMAPS, FILE, KEYS
+from lancelet.index.scalar.bitmap.stored import BITMAPS, FILE, KEYS
 from lancelet.kernels import row_sets
 from lancelet.rows.addresses import UInt64s
 from lancelet.rows.ordering import order_of

@@ -58,7 +58,7 @@ class BloomFilterIndex:
             case IsNull():
                 return True
             case Equals(value):
-                asked = pa.array([value], value.type)
+                asked = pa.repeat(value, 1)
             case IsIn(values) if len(values) <= _MOST_VALUES:
                 asked = values
             case _:
@@ -111,7 +111,7 @@ class BloomFilterIndex:
     def _kept(self, query: Query) -> Bools:
         match query:
             case Equals(value):
-                hashes = _hashes(pa.array([value], self.value_type))
+                hashes = _hashes(pa.repeat(value, 1))
             case IsIn(values):
                 hashes = _hashes(values)
             case _:
