@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
     from lancelet.spark.address import Address
@@ -41,3 +41,9 @@ class DefaultSource(DataSource):
         from lancelet.spark.source import make_reader
 
         return make_reader(self.options, self._pinned, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """What writes the rows of a query."""
+        from lancelet.spark.sink import make_writer
+
+        return make_writer(self.options, schema, overwrite)

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from lancelet.spark.frames import fetch_blobs, read
     from lancelet.spark.java import use_java
     from lancelet.spark.python import use_python
+    from lancelet.spark.writes import write
 
-__all__ = ["fetch_blobs", "open_blob", "read", "use_java", "use_python"]
+__all__ = ["fetch_blobs", "open_blob", "read", "use_java", "use_python", "write"]
 
 _PLACES = {
     "fetch_blobs": "frames",
@@ -24,6 +25,7 @@ _PLACES = {
     "read": "frames",
     "use_java": "java",
     "use_python": "python",
+    "write": "writes",
 }
 
 
