@@ -91,7 +91,7 @@ class _Merging:
         self.plan, self.snapshot, self.source = plan, snapshot, source
         self.places = Places.of(snapshot)
         self.stats = MergeStats()
-        self.most = max(snapshot.options.memory_budget // 8, 2**20)
+        self.most = max(snapshot.options.memory_budget // 8, 2**12)
 
     def rows(self) -> MergeResult:
         """Rows taken out and written anew."""

@@ -1,6 +1,6 @@
 """Key filters: which primary keys a merge has put in, in few bits, so that merges at the same time notice one another.
 
-A split block Bloom filter of 16 KiB, whatever the number of keys, since only filters of one size can be compared:
+A split block Bloom filter of 32 KiB, whatever the number of keys, since only filters of one size can be compared:
 each key is hashed by XXH64, the upper half of the hash chooses a block of eight 32-bit words, the lower half a bit of
 each word.
 """
@@ -23,7 +23,7 @@ __all__ = ["KeyFilterBuilder"]
 
 #: The size follows from these, which transactions state.
 _ITEMS, _PROBABILITY = 8192, 0.00057
-_BYTES = 16 * 2**10
+_BYTES = 32 * 2**10
 _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
@@ -36,7 +36,7 @@ class KeyFilterBuilder:
     >>> builder.add([pa.array([1, 2, 3])])
     >>> found = builder.build()
     >>> found.keys.num_bits, sum(byte.bit_count() for byte in found.keys.bitmap)
-    (131072, 24)
+    (262144, 24)
     """
 
     def __init__(self, field_ids: Sequence[int]) -> None:

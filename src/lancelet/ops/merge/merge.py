@@ -107,7 +107,7 @@ def _opened(
     reader = reader_of(source, schema)
     plan = plan_merge(snapshot, reader.schema, request)
     batches = reader if isinstance(source, pa.Table | pa.RecordBatch) else ahead_of(reader)
-    rows = gathered(plan, batches, most=max(snapshot.options.memory_budget // _SHARE, 2**20))
+    rows = gathered(plan, batches, most=max(snapshot.options.memory_budget // _SHARE, 2**12))
     try:
         yield plan, rows
     finally:
