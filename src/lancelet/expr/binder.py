@@ -316,6 +316,14 @@ def _struct(self: Binder, node: Node) -> Expr:
     return self.call("named_struct", arguments)
 
 
+def _map(self: Binder, node: Node) -> Expr:
+    """``MAP {key: value}``."""
+    pairs = [(item.this, item.expression) for item in node.this.expressions]
+    keys = [Literal(pa.scalar(key.name)) if type(key).__name__ == "Identifier" else self.bind(key) for key, _ in pairs]
+    values = [self.bind(value) for _, value in pairs]
+    return self.call("map", [self.call("make_array", keys), self.call("make_array", values)])
+
+
 def _interval(_: Binder, node: Node) -> Expr:
     value, unit = node.this, node.args.get("unit")
     text = str(value.this) if type(value).__name__ == "Literal" else None
@@ -392,6 +400,8 @@ _BINDERS: dict[str, Callable[[Binder, Node], Expr]] = {
     "Anonymous": _anonymous,
     "Array": _array,
     "Struct": _struct,
+    "Tuple": _struct,
+    "ToMap": _map,
     "Interval": _interval,
     "Extract": _extract,
     "Trim": _trim,

@@ -16,7 +16,8 @@ class _Parser(parser.Parser):
     FUNCTION_PARSERS = {name: parser.Parser.FUNCTION_PARSERS[name] for name in _GRAMMAR}  # noqa: RUF012
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
-        name: parser.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
+        **{name: parser.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")},
+        "MAP": lambda self: self._parse_map(),
     }
     RANGE_PARSERS = {  # noqa: RUF012
         **parser.Parser.RANGE_PARSERS,
@@ -24,6 +25,14 @@ class _Parser(parser.Parser):
     }
     # ``a > 1 IS TRUE`` asks of the comparison.
     IS_PREDICATE_PRECEDENCE = parser.IsPredicatePrecedence.LOW
+
+    def _parse_map(self) -> exp.Expr | None:
+        """``MAP {'key': value}``, or the function of two lists."""
+        if self._match(TokenType.L_BRACE, advance=False):
+            return self.expression(exp.ToMap(this=self._parse_bracket()))
+        if not self._match(TokenType.L_PAREN, advance=False):
+            return None
+        return self.expression(exp.Anonymous(this="map", expressions=self._parse_wrapped_csv(self._parse_assignment)))
 
 
 _WORDS = {

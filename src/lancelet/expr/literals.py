@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
+from lancelet.expr.casting import converted
 from lancelet.expr.tree import Literal
 from lancelet.expr.types import integer_bounds, is_binary, is_list, is_number, is_text, plain
 
@@ -69,29 +70,10 @@ def text_as(text: str, kind: pa.DataType) -> pa.Scalar:
     >>> text_as("2020-02-29", pa.date32())
     <pyarrow.Date32Scalar: datetime.date(2020, 2, 29)>
     """
-    text = text.strip()
-    try:
-        if pat.is_timestamp(kind) or (pat.is_date(kind) and len(text) > 10):
-            return _point_in_time(text, kind)
-        if pat.is_time(kind):
-            # Arrow's times have minutes and seconds.
-            return pa.scalar(text if text.count(":") > 1 else f"{text}:00").cast(pa.time64("ns")).cast(kind)
-        return pa.scalar(text).cast(kind)
-    except (pa.ArrowException, ValueError):
-        raise InvalidInput(f"{text!r} is no {kind}") from None
-
-
-def _point_in_time(text: str, kind: pa.DataType) -> pa.Scalar:
-    """Without an offset it is the local time of the type's zone; with one, UTC for types without a zone."""
-    unit = _unit_of(text)
-    try:
-        naive = pa.scalar(text).cast(pa.timestamp(unit))
-    except pa.ArrowInvalid:
-        # Arrow reads offsets only into types with a zone.
-        instant = pa.scalar(text).cast(pa.timestamp(unit, "UTC"))
-        zone = getattr(kind, "tz", None)
-        return (instant.cast(pa.timestamp(unit, zone)) if zone else instant).cast(kind)
-    return local_time(naive, kind)
+    made = converted(pa.array([text.strip()]), kind)[0]
+    if not made.is_valid:
+        raise InvalidInput(f"{text!r} is no {kind}")
+    return made
 
 
 def _unit_of(text: str) -> str:
@@ -130,9 +112,7 @@ def fitted(value: pa.Scalar, kind: pa.DataType) -> Fitted | None:
     if is_number(value.type) and is_number(kind):
         return _fitted_number(value, kind)
     if is_text(value.type):
-        if is_text(kind):
-            return Fitted(value.cast(kind), True)
-        return _fitted_time(value, kind) if pat.is_temporal(kind) else None
+        return _fitted_text(value, kind)
     if is_binary(value.type) and is_binary(kind):
         if pat.is_fixed_size_binary(kind) and len(value.as_py()) != kind.byte_width:
             return None
@@ -142,6 +122,23 @@ def fitted(value: pa.Scalar, kind: pa.DataType) -> Fitted | None:
     if is_list(value.type) and is_list(kind):
         return _fitted_list(value, kind)
     return None
+
+
+def _fitted_text(value: pa.Scalar, kind: pa.DataType) -> Fitted | None:
+    """Text beside text, or beside what it spells; None where it spells nothing of the kind."""
+    if is_text(kind):
+        return Fitted(value.cast(kind), True)
+    text = value.as_py()
+    if is_binary(kind):
+        return fitted(pa.scalar(text.encode()), kind)
+    if pat.is_temporal(kind):
+        return _fitted_time(value, kind) if not pat.is_interval(kind) else None
+    if is_number(kind):
+        exact = pa.decimal256(76, 38) if not pat.is_floating(kind) else pa.float64()
+        spelled = converted(pa.array([text]), exact)[0]
+        return _fitted_number(spelled, kind) if spelled.is_valid else None
+    spelled = converted(pa.array([text]), kind)[0] if pat.is_boolean(kind) else None
+    return Fitted(spelled, True) if spelled is not None and spelled.is_valid else None
 
 
 def _fitted_number(value: pa.Scalar, kind: pa.DataType) -> Fitted | None:

@@ -57,7 +57,7 @@ def sql_type(node: Any, *, statement: bool = False) -> pa.DataType:
         unit = _unit(parameters, True)
         return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
     if name in _DECIMALS:
-        return _decimal(parameters, statement)
+        return _decimal(parameters)
     if name in ("ARRAY", "LIST") and len(node.expressions) == 1:
         return pa.list_(sql_type(node.expressions[0], statement=statement))
     if name == "STRUCT" and all(type(each).__name__ == "ColumnDef" for each in node.expressions):
@@ -76,11 +76,9 @@ def _unit(parameters: list[Any], statement: bool) -> str:
     return _UNITS[digits]
 
 
-def _decimal(parameters: list[Any], statement: bool) -> pa.DataType:
+def _decimal(parameters: list[Any]) -> pa.DataType:
     if not parameters:
-        if statement:
-            return pa.decimal128(38, 10)
-        raise InvalidInput("a decimal type needs precision and scale", hint="write for example decimal(10, 2)")
+        return pa.decimal128(38, 10)
     precision, scale = int(parameters[0]), int(parameters[1]) if len(parameters) > 1 else 0
     if not (1 <= precision <= 76 and 0 <= scale <= precision):
         raise InvalidInput(f"decimal({precision}, {scale}) has no such digits, expected at most 76 of which scale are")

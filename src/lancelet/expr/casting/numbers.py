@@ -25,7 +25,8 @@ def as_condition(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     if pat.is_float16(array.type):
         array = array.cast(pa.float32())
-    return pc.not_equal(array, pa.scalar(0, pa.int64()).cast(array.type)).cast(kind)
+    zero = pa.scalar(Decimal(0) if pat.is_decimal(array.type) else 0, array.type)
+    return pc.not_equal(array, zero).cast(kind)
 
 
 def as_number(array: pa.Array, kind: pa.DataType) -> pa.Array:

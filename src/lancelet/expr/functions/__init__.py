@@ -13,9 +13,43 @@ __all__ = ["function_names", "known", "lookup"]
 
 
 def _families() -> tuple[ModuleType, ...]:
-    from lancelet.expr.functions import arithmetic, bits, casts, comparisons, conditional, logic
+    from lancelet.expr.functions import (
+        arithmetic,
+        bits,
+        calendar,
+        casts,
+        clock,
+        comparisons,
+        conditional,
+        list_changes,
+        list_tests,
+        list_values,
+        logic,
+        math,
+        patterns,
+        structs,
+        text,
+        text_values,
+    )
 
-    return (logic, comparisons, arithmetic, bits, conditional, casts)
+    return (
+        logic,
+        comparisons,
+        arithmetic,
+        bits,
+        conditional,
+        casts,
+        math,
+        text,
+        text_values,
+        patterns,
+        calendar,
+        clock,
+        list_tests,
+        list_changes,
+        list_values,
+        structs,
+    )
 
 
 @cache

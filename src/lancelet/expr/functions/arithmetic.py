@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -134,7 +135,7 @@ def _exact(name: str, left: Datum, right: Datum, kind: pa.DataType) -> Datum:
 
 
 def _any_zero(value: Datum) -> bool:
-    zero = pc.equal(value, pa.scalar(0, pa.int64()).cast(value.type))
+    zero = pc.equal(value, pa.scalar(Decimal(0), value.type))
     return bool(pc.any(zero).as_py()) if isinstance(zero, pa.Array) else zero.as_py() is True
 
 

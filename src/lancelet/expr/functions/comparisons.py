@@ -16,7 +16,7 @@ from lancelet.expr.functions.define import Datum, Function, cast_to
 from lancelet.expr.functions.equality import alike
 from lancelet.expr.literals import Fitted, fitted, local_time, shown
 from lancelet.expr.tree import Call, Expr, Literal
-from lancelet.expr.types import common_type, integer_bounds, is_nested, plain
+from lancelet.expr.types import common_type, integer_bounds, is_binary, is_nested, is_text, plain
 from lancelet.expr.vectors import column
 
 __all__ = ["FUNCTIONS", "MIRRORED", "alike_types", "compared", "one_of"]
@@ -80,6 +80,8 @@ def _least(kind: pa.DataType) -> pa.Scalar:
 def alike_types(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """Both sides as the type in which they are compared; InvalidInput if there is none."""
     kind = common_type(left.type, right.type)
+    if kind is None and {is_text(left.type), is_binary(left.type)} == {is_text(right.type), is_binary(right.type)}:
+        kind = pa.large_binary()
     if kind is None:
         sides = f"{_described(left)} with {_described(right)}"
         raise InvalidInput(f"cannot compare {sides}", hint="cast one of them")

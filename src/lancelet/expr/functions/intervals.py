@@ -18,7 +18,7 @@ from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import common_type, plain
 from lancelet.expr.vectors import column, from_numpy, raw_values, valid_in_all
 
-__all__ = ["interval_from_text", "moved", "time_arithmetic"]
+__all__ = ["interval_from_text", "months_added", "moved", "time_arithmetic"]
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY_SECONDS = 86_400
@@ -234,18 +234,27 @@ def _shifted(array: pa.Array, steps: npt.NDArray[np.int64], size: int, valid: np
 
 
 def _by_months(array: pa.Array, months: int) -> pa.Array:
-    """The same day of another month, or its last day where it has no such day."""
     values = raw_values(array).astype(np.int64)
     kind = array.type
     per_day = 1 if pat.is_date32(kind) else _DAY_SECONDS * (1000 if pat.is_date64(kind) else _PER_SECOND[kind.unit])
+    moved_values = months_added(values, np.full(len(values), months), per_day)
+    return _shifted(array, (moved_values - values) // per_day, per_day, valid_in_all(array))
+
+
+def months_added(values: npt.NDArray[np.int64], months: npt.NDArray[np.int64], per_day: int) -> npt.NDArray[np.int64]:
+    """Counts of a time the same day of another month, or its last day where it has no such day.
+
+    >>> months_added(np.array([30]), np.array([1]), 1).tolist()
+    [58]
+    """
     days = values // per_day
     dates = days.astype("datetime64[D]")
     month = dates.astype("datetime64[M]")
     day = (dates - month.astype("datetime64[D]")).astype(np.int64)
-    target = month + np.timedelta64(months, "M")
+    target = month + months
     length = ((target + 1).astype("datetime64[D]") - target.astype("datetime64[D]")).astype(np.int64)
-    moved_days = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, length - 1)
-    return _shifted(array, moved_days - days, per_day, valid_in_all(array))
+    made = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, length - 1)
+    return np.asarray(made * per_day + values % per_day)
 
 
 def _around_the_clock(array: pa.Array, nanoseconds: int) -> pa.Array:
