@@ -14,6 +14,7 @@ from lancelet.dataset.scan_options import ScanOptions, bind
 from lancelet.errors import Unsupported
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.ops.sources import DataFrame
+from lancelet.query.count import count_request
 from lancelet.query.plan import ScanPlan
 from lancelet.query.scan import plan_scan, read_table, run_scan
 from lancelet.table.snapshot import Snapshot
@@ -99,9 +100,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def count_rows(self) -> int:
         """How many rows the scan hands out, without reading more than that takes."""
-        options = replace(self._options, columns=[], with_row_id=False, with_row_address=False, order_by=None)
-        plan = plan_scan(self._snapshot, bind(self._snapshot, options))
-        return sum(batch.num_rows for batch in run_scan(plan, self._places))
+        return count_request(self._snapshot, self._plan.request, places=self._places)
 
     def take(self, indices: object) -> pa.Table:
         """Not offered: rows are taken from the dataset."""

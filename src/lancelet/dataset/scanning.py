@@ -18,6 +18,7 @@ from lancelet.dataset.scan_options import (
     Condition,
     ScanOptions,
     ScanStatistics,
+    bind,
     checked_filter,
 )
 from lancelet.dataset.scanner import LanceScanner
@@ -25,6 +26,7 @@ from lancelet.dataset.scanner_builder import ScannerBuilder
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.ops.sources import DataFrame
+from lancelet.query.count import count_request, count_rows
 
 __all__ = ["DatasetScanning"]
 
@@ -228,10 +230,9 @@ class DatasetScanning(DatasetCore):
         (3, 2, 3)
         """
         if filter is None:
-            known = self._snapshot.count_rows()
-            if known is not None:
-                return known
-        return LanceScanner(self, ScanOptions(filters=() if filter is None else (checked_filter(filter),))).count_rows()
+            return count_rows(self._snapshot, places=self._places)
+        request = bind(self._snapshot, ScanOptions(columns=[], filters=(checked_filter(filter),)))
+        return count_request(self._snapshot, request, places=self._places)
 
     def __len__(self) -> int:
         return self.count_rows()

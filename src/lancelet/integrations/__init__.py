@@ -1,0 +1,1 @@
+"""Adapters to other libraries, each imported where it is used."""
