@@ -24,6 +24,7 @@ __all__ = [
     "bind",
     "bind_columns",
     "checked_filter",
+    "condition_of",
 ]
 
 #: Columns: a list of paths, or SQL expressions by the names that their values get.
@@ -116,6 +117,12 @@ def checked_filter(value: object) -> Condition:
     if isinstance(value, str | bytes | pc.Expression):
         return value
     raise TypeError(f"filter must be text or a pyarrow expression, got {type(value).__name__}")
+
+
+def condition_of(snapshot: Snapshot, value: object) -> str | Expr:
+    """A condition as operations take it: text as it is, everything else bound to a version's columns."""
+    given = checked_filter(value)
+    return given if isinstance(given, str) else parse_filter(given, facts_of(snapshot.manifest).bound)
 
 
 def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
