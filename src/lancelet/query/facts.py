@@ -14,9 +14,11 @@ from lancelet.errors import InvalidInput
 from lancelet.format.blobs import file_schema
 from lancelet.format.fields import Schema
 from lancelet.format.flags import STABLE_ROW_IDS
+from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import Manifest
 from lancelet.query.request import bound_schema
 from lancelet.storage.locks import fork_safe_lock
+from lancelet.table.snapshot import Snapshot
 
 __all__ = ["FragmentCounts", "TableFacts", "facts_of"]
 
@@ -63,6 +65,7 @@ class TableFacts:
     def __init__(self, manifest: Manifest) -> None:
         # Weak: whoever asks holds the manifest, and facts must not keep it alive.
         self._manifest = weakref.ref(manifest)
+        self._indexes: tuple[IndexMetadata, ...] | None = None
 
     @property
     def manifest(self) -> Manifest:
@@ -92,6 +95,12 @@ class TableFacts:
         items = self.manifest.fragments
         unknown = tuple(items.without_counts())
         return FragmentCounts(items.ids(), items.physical_rows(), items.deleted_rows(), unknown)
+
+    def indexes(self, snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
+        """The indexes of the version, of which ``snapshot`` must be."""
+        if self._indexes is None:
+            self._indexes = snapshot.indexes()
+        return self._indexes
 
     def place_of(self, fragment: int) -> int:
         """Where the fragment with an id stands; InvalidInput if there is none."""

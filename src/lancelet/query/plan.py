@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,12 +15,14 @@ from lancelet.expr.tree import TRUE, Call
 from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
 from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
+from lancelet.query.filters import FilterPlan, plan_filter
 from lancelet.query.ordering import SortKey, check_sortable
 from lancelet.query.reads import Reads, reads_of
 from lancelet.query.request import ROW_ADDRESS, ROW_ID, ROW_OFFSET, ScanRequest
+from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["MOST_FIRST", "Piece", "ScanPlan", "Sort", "Step", "outputs_of", "plan_scan"]
+__all__ = ["MOST_FIRST", "Piece", "Route", "ScanPlan", "Sort", "Step", "outputs_of", "plan_scan"]
 
 #: Where at most so many rows are wanted in order, no others are kept, and columns are read once these are known.
 MOST_FIRST = 2**16
@@ -32,6 +34,15 @@ class Step:
 
     reads: Reads
     condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How rows are found and read: the steps, each for the rows left by those before, then the remaining columns."""
+
+    steps: tuple[Step, ...]
+    #: What the outputs need and no step reads in the same form.
+    rest: Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +74,18 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """How a scan goes: for each piece the steps, each for the rows left by those before, then the remaining columns."""
+    """How a scan goes: what is asked of indexes, then for each piece of a fragment the steps of its route."""
 
     request: ScanRequest
     #: The columns to hand out, in order, and what each stands for.
     schema: pa.Schema
     outputs: tuple[tuple[str, Expr], ...]
-    steps: tuple[Step, ...]
-    #: All that the outputs are made of; ``rest`` is what no step reads anyway.
+    #: How rows are found of which no index says anything, and how indexes help where they do.
+    route: Route
+    filter: FilterPlan | None
+    #: All that the outputs are made of.
     reads: Reads
-    rest: Reads
+    stored: Schema
     fragments: Sequence[Fragment]
     counts: FragmentCounts
     #: Places of ``fragments`` in the table; None where they are all of it.
@@ -86,17 +99,29 @@ class ScanPlan:
     memory_budget: int
     sort: Sort | None = None
 
-    def pieces(self) -> Iterator[Piece]:
-        """The pieces, in order."""
+    def pieces(self, wanted: Callable[[int], bool] | None = None) -> Iterator[Piece]:
+        """The pieces, in order; of fragments by id that are wanted."""
         if self.cut:
             yield from self._cut_pieces()
             return
         ranges = self.request.ranges or {}
         needs_offsets = self.reads_row_offsets
-        for number, fragment in enumerate(self.fragments):
+        numbers: Iterable[int] = range(len(self.fragments))
+        if wanted is not None:
+            ids = self.counts.ids if self.places is None else self.counts.ids[list(self.places)]
+            numbers = [number for number, found in enumerate(ids.tolist()) if wanted(found)]
+        for number in numbers:
+            fragment = self.fragments[number]
             before = self._live_before(number) if needs_offsets else None
             start, stop = ranges.get(fragment.id, (0, None))
             yield Piece(fragment, start, stop, live_before=before)
+
+    def route_of(self, left: Sequence[int]) -> Route:
+        """The route for rows of which some parts of the condition, by number, are left to be checked."""
+        if self.filter is None or len(left) == len(self.filter.parts):
+            return self.route
+        parts = [self.filter.parts[number] for number in left]
+        return _route(self.stored, _all(parts) if parts else None, self.reads)
 
     def _cut_pieces(self) -> Iterator[Piece]:
         """The pieces that hold the rows from the offset on, up to the limit."""
@@ -124,7 +149,7 @@ class ScanPlan:
     @property
     def reads_row_offsets(self) -> bool:
         """Whether rows are told how many live rows come before them."""
-        return ROW_OFFSET in self.reads.system or any(ROW_OFFSET in step.reads.system for step in self.steps)
+        return ROW_OFFSET in self.reads.system or any(ROW_OFFSET in step.reads.system for step in self.route.steps)
 
 
 def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
@@ -132,7 +157,6 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     facts = facts_of(snapshot.manifest)
     outputs, schema = outputs_of(facts, request)
     _check(request, outputs)
-    steps = _steps(facts.stored, request.filter)
     reads = reads_of(facts.stored, [expr for _, expr in outputs])
     places = None if request.fragments is None else tuple(map(facts.place_of, request.fragments))
     fragments = snapshot.manifest.fragments
@@ -140,14 +164,16 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     sort = _sort(snapshot, request, facts, outputs, reads) if request.order_by and outputs else None
     limited = sort is None and (request.limit is not None or request.offset > 0)
     counted = not request.include_deleted and not request.ranges and not facts.counts.unknown
-    cut = limited and counted and request.filter is None
+    chosen = request.allowed_rows is not None or request.blocked_rows is not None
+    cut = limited and counted and request.filter is None and not chosen
     return ScanPlan(
         request,
         schema,
         outputs,
-        steps,
+        _route(facts.stored, request.filter, reads),
+        _filter(snapshot, request, facts),
         reads,
-        _rest(reads, steps),
+        facts.stored,
         fragments if places is None else [fragments[place] for place in places],
         facts.counts,
         places,
@@ -158,6 +184,25 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         memory_budget=snapshot.options.memory_budget,
         sort=sort,
     )
+
+
+def _filter(snapshot: Snapshot, request: ScanRequest, facts: TableFacts) -> FilterPlan | None:
+    """How indexes help; None where there is nothing that they could be asked."""
+    chosen = request.allowed_rows is not None or request.blocked_rows is not None
+    if request.filter is None:
+        return FilterPlan((), (), ()) if chosen else None
+    # Indexes say nothing of deleted rows.
+    usable = request.use_scalar_index and not request.include_deleted
+    indexes = facts.indexes(snapshot) if usable else ()
+    if not indexes and not chosen:
+        return None
+    places = Places.of(snapshot)
+    return plan_filter(request.filter, indexes, places, facts.bound, stable_row_ids=facts.stable_row_ids)
+
+
+def _route(stored: Schema, condition: Expr | None, reads: Reads) -> Route:
+    steps = _steps(stored, condition)
+    return Route(steps, _rest(reads, steps))
 
 
 def _sort(

@@ -16,6 +16,7 @@ from lancelet.expr import Column, Expr, parse_filter, parse_value
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.blobs import file_schema
 from lancelet.format.fields import Schema
+from lancelet.rows.row_sets import RowSet
 from lancelet.table.snapshot import Snapshot
 
 __all__ = [
@@ -95,6 +96,9 @@ class ScanRequest:
     use_scalar_index: bool = True
     #: Whether rows that an index does not cover are left out.
     fast_search: bool = False
+    #: The only rows that are wanted, by row id, and rows that are not.
+    allowed_rows: RowSet | None = None
+    blocked_rows: RowSet | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("limit", 0), ("offset", 0), ("batch_size", 1), ("batch_bytes", 1)):

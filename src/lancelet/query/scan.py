@@ -11,9 +11,11 @@ import pyarrow as pa
 from lancelet.config import default_options
 from lancelet.file.workers import ahead as reading_ahead
 from lancelet.file.workers import waiting
+from lancelet.query.answers import Answers, answers_of
 from lancelet.query.batches import batches_of, limited
 from lancelet.query.flow import carried_out
-from lancelet.query.pace import Pace, window_bytes
+from lancelet.query.opened import open_table
+from lancelet.query.pace import window_bytes
 from lancelet.query.plan import Piece, ScanPlan, plan_scan
 from lancelet.query.request import (
     CREATED_AT,
@@ -27,7 +29,8 @@ from lancelet.query.request import (
 from lancelet.query.selection import Selection
 from lancelet.query.sorted_scan import sorted_tables
 from lancelet.query.stored import StoredFragment, open_fragment
-from lancelet.query.window import Found, Reading, Window
+from lancelet.query.window import Found, Way, Window
+from lancelet.rows.deletions import DeletionVector
 from lancelet.storage.store import maps_files
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
@@ -103,17 +106,27 @@ class _Scan:
 
     def __init__(self, plan: ScanPlan, places: Places) -> None:
         self.plan, self.places = plan, places
-        self.reading = Reading(plan)
         threads = default_options().threads
         self.near = maps_files(places.base(None))
         self.ahead = threads + 1 if self.near else max(threads + 1, _MOST_AHEAD)
-        target = window_bytes(plan.memory_budget, self.ahead)
-        least = plan.request.batch_size
-        steps = [projection for projection, _ in self.reading.steps]
-        self.rest = Pace(self.reading.rest, target, least=least)
-        self.first = Pace(steps[0], target, least=least) if steps else self.rest
+        self._ways: dict[tuple[int, ...] | None, Way] = {}
         # What is looked at for nothing should be little: the first window of a limited search is small.
-        self.most = max(least, plan.take + plan.skip) if steps and plan.take is not None else None
+        searches = plan.take is not None and bool(plan.route.steps)
+        self.most = max(plan.request.batch_size, (plan.take or 0) + plan.skip) if searches else None
+        self.answers: Answers | None = None
+        if plan.filter is not None and (plan.filter.uses_indexes or _chooses(plan.request)):
+            request = plan.request
+            self.answers = answers_of(
+                plan.filter, open_table(places), allowed=request.allowed_rows, blocked=request.blocked_rows
+            )
+
+    def way(self, left: tuple[int, ...] | None = None) -> Way:
+        """How rows are read of which some parts of the condition are left to be checked; None: all of them."""
+        found = self._ways.get(left)
+        if found is None:
+            route = self.plan.route if left is None else self.plan.route_of(left)
+            found = self._ways[left] = Way(self.plan, route, window_bytes(self.plan.memory_budget, self.ahead))
+        return found
 
     def threads(self) -> ThreadPoolExecutor | None:
         """Who does the work besides the caller."""
@@ -145,46 +158,66 @@ class _Scan:
     def _table(self, window: Window) -> pa.Table | Found:
         """The rows of a window; where they are too many to be read at once, those that were found."""
         found = self._found(window)
-        if self.reading.steps and found.split(self.rest.rows(window.stored))[1] is not None:
+        if window.way.steps and found.split(window.way.rest_pace.rows(window.stored))[1] is not None:
             return found
         return self._finished(found)
 
     def _found(self, window: Window) -> Found:
         found = window.find()
-        if self.reading.steps:
-            self.first.seen(window.selection.count, found.first_bytes)
+        if window.way.steps:
+            window.way.first_pace.seen(window.selection.count, found.first_bytes)
         return found
 
     def _pieces(self, found: Found) -> Iterator[Callable[[], pa.Table]]:
         """The rows found, in pieces of the size that seems right by the time they are read."""
         left: Found | None = found
         while left is not None:
-            piece, left = left.split(self.rest.rows(found.window.stored))
+            piece, left = left.split(found.window.way.rest_pace.rows(found.window.stored))
             if piece.selection.count:
                 yield partial(self._finished, piece)
 
     def _finished(self, found: Found) -> pa.Table:
         table = found.table()
-        self.rest.seen(table.num_rows, table.nbytes)
+        found.window.way.rest_pace.seen(table.num_rows, table.nbytes)
         return table
 
     def _windows(self) -> Iterator[Window]:
         for piece, stored in self._fragments():
             start, stop = _range_of(piece, stored)
-            while start < stop:
-                rows = self.first.rows(stored)
+            way, selection = self._wanted(stored, start, stop)
+            while selection.count:
+                rows = way.first_pace.rows(stored)
                 if self.most is not None:
                     rows = min(rows, self.most)
                     self.most *= 2
-                end = min(start + rows, stop)
-                if self.plan.request.include_deleted or stored.deleted.live_count(start, end):
-                    yield Window(self.reading, stored, piece, Selection(start, end))
-                start = end
+                window, selection = selection.split(rows)
+                if self.plan.request.include_deleted or stored.deleted.live_count(window.start, window.stop):
+                    yield Window(way, stored, piece, window)
+
+    def _wanted(self, stored: StoredFragment, start: int, stop: int) -> tuple[Way, Selection]:
+        """The rows of a fragment that have to be looked at, and how."""
+        whole = Selection(start, max(start, stop))
+        if self.answers is None:
+            return self.way(), whole
+        candidates = self.answers.of_fragment(stored.fragment.id)
+        way = self.way(candidates.left)
+        if candidates.rows is not None:
+            first, last = candidates.rows.searchsorted([start, stop])
+            return way, Selection(start, max(start, stop), numbers=candidates.rows[first:last])
+        return way, whole.without(DeletionVector(candidates.excluded)) if len(candidates.excluded) else whole
+
+    def _is_wanted(self, fragment: int) -> bool:
+        """Whether rows of a fragment have to be looked at."""
+        if self.answers is None:
+            return True
+        if self.plan.request.fast_search and not self.answers.covers(fragment):
+            return False
+        return not self.answers.is_empty(fragment)
 
     def _fragments(self) -> Iterator[tuple[Piece, StoredFragment]]:
         """The fragments of the pieces, open; those of a store far away some time before they are needed."""
         tasks: Iterator[Callable[[], tuple[Piece, StoredFragment]]] = (
-            partial(self._opened, piece) for piece in self.plan.pieces()
+            partial(self._opened, piece) for piece in self.plan.pieces(self._is_wanted if self.answers else None)
         )
         if self.near:
             return (task() for task in tasks)
@@ -193,8 +226,12 @@ class _Scan:
     def _opened(self, piece: Piece) -> tuple[Piece, StoredFragment]:
         stored = open_fragment(self.places, piece.fragment)
         if not self.near:
-            stored.open_files(self.first.projection)
+            stored.open_files(self.way().first_pace.projection)
         return piece, stored
+
+
+def _chooses(request: ScanRequest) -> bool:
+    return request.allowed_rows is not None or request.blocked_rows is not None
 
 
 def _range_of(piece: Piece, stored: StoredFragment) -> tuple[int, int]:

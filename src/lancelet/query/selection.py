@@ -8,10 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelet.encodings.page import Rows
+from lancelet.rows.deletions import DeletionVector
 
-__all__ = ["Selection", "as_bits", "from_bits"]
+__all__ = ["SINGLE", "Selection", "as_bits", "from_bits"]
 
 Ints = npt.NDArray[np.int64]
+#: Below this share of wanted rows single ones are read: each costs as much as so many in a row.
+SINGLE = 1 / 16
 
 
 def as_bits(mask: npt.NDArray[np.bool_]) -> pa.BooleanArray:
@@ -107,6 +110,19 @@ class Selection:
             return Selection(self.start, self.stop, bits=bits)
         return Selection(self.start, self.stop, bits=pc.and_(self.bits, bits))
 
+    def without(self, deleted: DeletionVector) -> Selection:
+        """Those of the rows that are not deleted.
+
+        >>> Selection(0, 4, numbers=np.array([1, 2])).without(DeletionVector([2])).numbers.tolist()
+        [1]
+        """
+        if not len(deleted):
+            return self
+        if self._numbers is not None and not self.whole:
+            return Selection(self.start, self.stop, numbers=self._numbers[~deleted.contains(self._numbers)])
+        live = deleted.live_mask(self.start, self.stop)
+        return self if live is None else self.met(as_bits(live))
+
     def within(self, start: int, stop: int) -> Selection:
         """Those of the rows that lie in a smaller range.
 
@@ -119,3 +135,16 @@ class Selection:
             return Selection(start, stop, bits=self.bits.slice(start - self.start, stop - start))
         first, last = self._numbers.searchsorted([start, stop])
         return Selection(start, stop, numbers=self._numbers[first:last])
+
+    def split(self, most: int) -> tuple[Selection, Selection]:
+        """The first of the rows, of which so many can be read at once, and the others.
+
+        >>> first, others = Selection(0, 100, numbers=np.array([1, 50, 99])).split(2)
+        >>> first.numbers.tolist(), others.numbers.tolist()
+        ([1, 50], [99])
+        """
+        singles = self.share < SINGLE
+        if (self.count if singles else self.stop - self.start) <= most:
+            return self, Selection(self.stop, self.stop)
+        middle = int(self.numbers[most]) if singles else self.start + most
+        return self.within(self.start, middle), self.within(middle, self.stop)

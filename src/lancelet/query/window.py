@@ -14,26 +14,28 @@ from lancelet.errors import InvalidInput
 from lancelet.expr import Column, Expr, evaluate
 from lancelet.query.keys import plain
 from lancelet.query.layouts import Projection
+from lancelet.query.pace import Pace
 from lancelet.query.picking import pick
-from lancelet.query.plan import Piece, ScanPlan
-from lancelet.query.selection import Selection, as_bits, from_bits
+from lancelet.query.plan import Piece, Route, ScanPlan
+from lancelet.query.selection import SINGLE, Selection, as_bits, from_bits
 from lancelet.query.stored import StoredFragment
 from lancelet.query.system import system_column
 
-__all__ = ["Found", "Reading", "Window"]
+__all__ = ["Found", "Way", "Window", "output_table"]
 
 _Columns = Mapping[str, pa.ChunkedArray | pa.Array]
-#: Below this share of wanted rows single ones are read: each costs as much as so many in a row.
-_SINGLE = 1 / 16
 
 
-class Reading:
-    """A plan being carried out: what all windows share."""
+class Way:
+    """A route that is being taken: how its columns are read, and how many rows of them at once."""
 
-    def __init__(self, plan: ScanPlan) -> None:
-        self.plan = plan
-        self.steps = [(Projection(step.reads, as_keys=True), step.condition) for step in plan.steps]
-        self.rest = Projection(plan.rest)
+    def __init__(self, plan: ScanPlan, route: Route, target: int) -> None:
+        self.plan, self.route = plan, route
+        self.steps = [(Projection(step.reads, as_keys=True), step.condition) for step in route.steps]
+        self.rest = Projection(route.rest)
+        least = plan.request.batch_size
+        self.rest_pace = Pace(self.rest, target, least=least)
+        self.first_pace = Pace(self.steps[0][0], target, least=least) if self.steps else self.rest_pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,10 @@ class Found:
 
     def split(self, most: int) -> tuple[Found, Found | None]:
         """As many of the rows as can be read at once, where that is so many rows at most, and the others."""
-        selection = self.selection
-        singles = selection.share < _SINGLE
-        if (selection.count if singles else selection.stop - selection.start) <= most:
+        first, others = self.selection.split(most)
+        if not others.count:
             return self, None
-        middle = int(selection.numbers[most]) if singles else selection.start + most
-        return self._within(selection.start, middle), self._within(middle, selection.stop)
+        return self._within(first.start, first.stop), self._within(others.start, others.stop)
 
     def _within(self, start: int, stop: int) -> Found:
         held = tuple(item.within(self.selection, start, stop) for item in self.held)
@@ -95,11 +95,12 @@ class Found:
 
     def table(self) -> pa.Table:
         """The columns that the plan hands out."""
-        window, plan = self.window, self.window.reading.plan
+        window, way = self.window, self.window.way
+        plan = way.plan
         if not self.selection.count:
             return plan.schema.empty_table()
-        columns = window.read(window.reading.rest, self.selection)
-        for held, step in zip(self.held, plan.steps, strict=True):
+        columns = window.read(way.rest, self.selection)
+        for held, step in zip(self.held, way.route.steps, strict=True):
             wanted = [
                 item.name
                 for item in step.reads.schema.fields
@@ -108,7 +109,7 @@ class Found:
             if wanted:
                 columns.update(_values(held.of_rows(self.selection, wanted), step.reads.arrow))
         for name in plan.reads.system:
-            columns[name] = window.system(name, self.selection, window.reading.rest)
+            columns[name] = window.system(name, self.selection, way.rest)
         return output_table(plan.schema, plan.outputs, columns, self.selection.count)
 
 
@@ -116,7 +117,7 @@ class Found:
 class Window:
     """Rows of an open fragment that are looked at together."""
 
-    reading: Reading
+    way: Way
     stored: StoredFragment
     piece: Piece
     selection: Selection
@@ -124,11 +125,9 @@ class Window:
     def find(self) -> Found:
         """The rows that fulfil all conditions and, unless they are asked for, are not deleted."""
         selection, held = self.selection, []
-        if not self.reading.plan.request.include_deleted:
-            live = self.stored.deleted.live_mask(selection.start, selection.stop)
-            if live is not None:
-                selection = selection.met(as_bits(live))
-        for projection, condition in self.reading.steps:
+        if not self.way.plan.request.include_deleted:
+            selection = selection.without(self.stored.deleted)
+        for projection, condition in self.way.steps:
             if not selection.count:
                 break
             selection, columns = self._decided(projection, condition, selection)
@@ -138,7 +137,7 @@ class Window:
     def _decided(self, projection: Projection, condition: Expr, selection: Selection) -> tuple[Selection, _Held]:
         """The rows for which a condition is true, and the columns that said so."""
         whole = Selection(selection.start, selection.stop)
-        if selection.share >= _SINGLE:
+        if selection.share >= SINGLE:
             columns = self._with_system(projection, whole)
             try:
                 return selection.met(_true(condition, columns, whole.count)), _Held(columns, None)
@@ -162,7 +161,7 @@ class Window:
         """Stored columns of a selection: one by one where few rows are wanted, else the range, cut down."""
         if not projection.reads.schema.fields:
             return {}
-        if selection.whole or selection.share < _SINGLE:
+        if selection.whole or selection.share < SINGLE:
             return dict(self.stored.read(projection, selection.rows))
         columns = self.stored.read(projection, slice(selection.start, selection.stop))
         places = selection.numbers - selection.start
@@ -171,7 +170,7 @@ class Window:
     def system(self, name: str, selection: Selection, projection: Projection) -> pa.Array:
         """A column of what is known of rows."""
         before = self.piece.live_before or 0
-        stable = self.reading.plan.stable_row_ids
+        stable = self.way.plan.stable_row_ids
         return system_column(self.stored, name, selection.rows, projection, stable=stable, live_before=before)
 
 

@@ -1,0 +1,234 @@
+"""Filters met by indexes: which parts of a condition an index answers, for which fragments, and what is left to check.
+
+A condition is cut where ``and`` joins it. Each part is answered by indexes, as a whole, or it is checked row by row.
+An answer holds for the fragments that all indexes in it cover; in the others the part is checked. An answer that is
+not exact names rows that may fulfil the part, so it is checked, too, but for these rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lancelet.expr import Expr, conjuncts
+from lancelet.format.fields import Field, Schema
+from lancelet.format.indexes import IndexMetadata
+from lancelet.index.answers import OpenIndex, Skipped
+from lancelet.index.open import open_index
+from lancelet.index.queries import Query
+from lancelet.query.request import column_named
+from lancelet.query.terms import All, Any, Node, Not, Term, terms_of
+from lancelet.rows.bitmaps import parse_bitmap
+from lancelet.table.paths import Places
+
+__all__ = [
+    "Both",
+    "Either",
+    "FilterPlan",
+    "IndexLookup",
+    "Lookups",
+    "Negated",
+    "Segment",
+    "open_segment",
+    "plan_filter",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of an index, and those of the table's fragments that it covers."""
+
+    metadata: IndexMetadata
+    kind: pa.DataType
+    fragments: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLookup:
+    """A question to an index."""
+
+    name: str
+    type: str
+    segments: tuple[Segment, ...]
+    query: Query
+    #: Whether nobody need know for which rows the answer is null.
+    nulls: bool
+    exact: bool
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """The fragments that the index covers."""
+        return frozenset().union(*(segment.fragments for segment in self.segments))
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Answers joined by ``and``; not exact where some conditions have no answer."""
+
+    parts: tuple[Lookups, ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Answers joined by ``or``."""
+
+    parts: tuple[Lookups, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """An answer turned around."""
+
+    part: Lookups
+
+
+Lookups: TypeAlias = IndexLookup | Both | Either | Negated
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPlan:
+    """The parts of a condition, for each the lookups that answer it, if any, and the fragments where they do."""
+
+    parts: tuple[Expr, ...]
+    lookups: tuple[Lookups | None, ...]
+    covered: tuple[frozenset[int], ...]
+    #: Why indexes that might have helped are not used.
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def uses_indexes(self) -> bool:
+        """Whether any part is answered by an index."""
+        return any(item is not None for item in self.lookups)
+
+
+def plan_filter(
+    condition: Expr, indexes: Sequence[IndexMetadata], places: Places, schema: pa.Schema, *, stable_row_ids: bool
+) -> FilterPlan:
+    """How indexes can answer a condition. Nothing is read: indexes are opened only to ask what they can be asked."""
+    parts = conjuncts(condition)
+    choices = _Choices(indexes, places, schema, stable_row_ids=stable_row_ids)
+    lookups: list[Lookups | None] = []
+    covered: list[frozenset[int]] = []
+    for part in parts:
+        node = terms_of(part) if choices.by_path else None
+        found = None if node is None else choices.answer(node, nulls=False)
+        where = frozenset() if found is None else _covered(found)
+        lookups.append(found if where else None)
+        covered.append(where)
+    return FilterPlan(parts, tuple(lookups), tuple(covered), tuple(dict.fromkeys(choices.skipped)))
+
+
+def _covered(lookups: Lookups) -> frozenset[int]:
+    """The fragments for which every index in it has an answer."""
+    match lookups:
+        case IndexLookup():
+            return lookups.covered
+        case Negated(part):
+            return _covered(part)
+    return frozenset.intersection(*map(_covered, lookups.parts))
+
+
+class _Choices:
+    """The indexes of a version by the column that they are over, and the questions that they take."""
+
+    def __init__(
+        self, indexes: Sequence[IndexMetadata], places: Places, schema: pa.Schema, *, stable_row_ids: bool
+    ) -> None:
+        self._places, self._stable = places, stable_row_ids
+        self.skipped: list[str] = []
+        paths = _paths(places.manifest.schema)
+        present = frozenset(places.manifest.fragments.ids().tolist()) if indexes else frozenset()
+        self.by_path: dict[tuple[str, ...], dict[str, list[Segment]]] = {}
+        for item in indexes:
+            path = paths.get(item.keyed_fields[0]) if len(item.keyed_fields) == 1 else None
+            if path is None or item.fragment_bitmap is None:
+                continue
+            fragments = frozenset(parse_bitmap(item.fragment_bitmap, f"coverage of index {item.name!r}")) & present
+            kind = column_named(".".join(path), schema).type
+            self.by_path.setdefault(path, {}).setdefault(item.name, []).append(Segment(item, kind, fragments))
+
+    def answer(self, node: Node, *, nulls: bool) -> Lookups | None:
+        """The lookups for a condition; ``nulls`` where it is part of one that is turned around."""
+        match node:
+            case Term():
+                return self._lookup(node, nulls=nulls)
+            case Not(part):
+                found = self.answer(part, nulls=True)
+                # Of an answer that says too much the opposite says too little.
+                return Negated(found) if found is not None and _is_exact(found) else None
+            case Any(parts):
+                each = [self.answer(part, nulls=nulls) for part in parts]
+                some = tuple(found for found in each if found is not None)
+                return Either(some) if len(some) == len(each) else None
+            case All(parts, exact):
+                each = [self.answer(part, nulls=nulls) for part in parts]
+                some = tuple(found for found in each if found is not None)
+                return Both(some, exact and len(some) == len(each)) if some else None
+
+    def _lookup(self, term: Term, *, nulls: bool) -> IndexLookup | None:
+        best: IndexLookup | None = None
+        for name, segments in self.by_path.get(term.path, {}).items():
+            opened = [(segment, self._opened(segment)) for segment in segments]
+            reasons = [index.reason for _, index in opened if isinstance(index, Skipped)]
+            self.skipped.extend(reasons)
+            able = [
+                (segment, index.kind)
+                for segment, index in opened
+                if not isinstance(index, Skipped) and segment.fragments and index.answers(term.query)
+            ]
+            if not able:
+                continue
+            found = IndexLookup(
+                name, able[0][1], tuple(segment for segment, _ in able), term.query, nulls=nulls, exact=term.exact
+            )
+            if best is None or _rank(found) > _rank(best):
+                best = found
+        return best
+
+    def _opened(self, segment: Segment) -> OpenIndex | Skipped:
+        return open_segment(segment, self._places, stable_row_ids=self._stable)
+
+
+def open_segment(segment: Segment, places: Places, *, stable_row_ids: bool) -> OpenIndex | Skipped:
+    """The index of a segment; nothing is read."""
+    store, folder = places.index(segment.metadata)
+    return open_index(store, folder, segment.metadata, segment.kind, stable_row_ids=stable_row_ids)
+
+
+#: Types whose answers say too much, the worst first: another index is preferred.
+_COARSE = ("ZONEMAP", "BLOOMFILTER", "NGRAM")
+
+
+def _rank(lookup: IndexLookup) -> tuple[int, int]:
+    """The better of two indexes that answer the same question: first the finer one, then that which covers more."""
+    fineness = len(_COARSE) if lookup.type not in _COARSE else _COARSE.index(lookup.type)
+    return fineness, len(lookup.covered)
+
+
+def _is_exact(lookups: Lookups) -> bool:
+    """Whether answers may be exact, as far as the question goes; an index may still say that its answer is not."""
+    match lookups:
+        case IndexLookup():
+            return lookups.exact and lookups.type not in _COARSE
+        case Negated(part):
+            return _is_exact(part)
+        case Both(parts, exact):
+            return exact and all(map(_is_exact, parts))
+    return all(map(_is_exact, lookups.parts))
+
+
+def _paths(schema: Schema) -> Mapping[int, tuple[str, ...]]:
+    """The path to each field that is not below a list, by its id."""
+
+    def walk(fields: Iterable[Field], above: tuple[str, ...]) -> Iterable[tuple[int, tuple[str, ...]]]:
+        for item in fields:
+            path = (*above, item.name)
+            yield item.id, path
+            if item.logical_type == "struct":
+                yield from walk(item.children, path)
+
+    return dict(walk(schema.fields, ()))
