@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lancelet.dataset.fragments.metadata import FragmentMetadata
     from lancelet.dataset.functions import dataset, write_dataset
     from lancelet.dataset.lance_dataset import LanceDataset
+    from lancelet.dataset.merge_insert import MergeInsertBuilder
     from lancelet.dataset.operation import Index, IndexFile, LanceOperation, Transaction
     from lancelet.dataset.progress import IndexProgress
     from lancelet.dataset.scan_options import ScanStatistics
@@ -60,6 +61,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "LanceletError",
+    "MergeInsertBuilder",
     "PackedBlobWriter",
     "ScanStatistics",
     "Session",
@@ -102,6 +104,7 @@ _HOMES = {
         "write_dataset",
     ),
     "lancelet.dataset.lance_dataset": ("LanceDataset",),
+    "lancelet.dataset.merge_insert": ("MergeInsertBuilder",),
     "lancelet.dataset.operation": (
         "Index",
         "IndexFile",

@@ -10,7 +10,7 @@ from typing import TypedDict
 from lancelet.dataset.core import DatasetCore
 from lancelet.dataset.location import StorageOptions, TableLocation, uri_of
 from lancelet.dataset.merge_insert import MergeInsertBuilder
-from lancelet.dataset.scan_options import Condition, checked_filter
+from lancelet.dataset.scan_options import Condition, condition_of
 from lancelet.dataset.writing import WriteRequest, write_rows
 from lancelet.errors import InvalidInput, NotFound
 from lancelet.format.names import VERSIONS, parse_manifest_name
@@ -70,7 +70,7 @@ class DatasetChanges(DatasetCore):
         """
         done = delete_where(
             self._snapshot,
-            checked_filter(predicate),
+            condition_of(self._snapshot, predicate),
             attempts=Attempts(conflict_retries, retry_timeout.total_seconds()),
             options=self._commit_options(),
         )
@@ -100,7 +100,7 @@ class DatasetChanges(DatasetCore):
         done = update(
             self._snapshot,
             dict(updates),
-            None if where is None else checked_filter(where),
+            None if where is None else condition_of(self._snapshot, where),
             data_storage_version=data_storage_version,
             attempts=Attempts(conflict_retries, retry_timeout.total_seconds()),
             options=self._commit_options(),
