@@ -11,6 +11,7 @@ import numpy as np
 from lancelet.encodings import rle
 from lancelet.encodings.bitpacking import BLOCK
 from lancelet.encodings.chunks import Ints
+from lancelet.encodings.encoded import MOST_VALUES, values_per_chunk
 from lancelet.encodings.knobs import Knobs
 from lancelet.encodings.values import Fixed, FixedList, Indexed, Packed, Values, Variable
 from lancelet.kernels import bitpack, runs
@@ -42,6 +43,8 @@ SMALL_SAMPLE = 128
 _MOSTLY_DISTINCT = 0.98
 # Strings shorter than this, or less of them, do not pay for a symbol table.
 _FEWEST_SYMBOL_BYTES, _SHORTEST_FOR_SYMBOLS = 32 * 2**10, 5
+# What a chunk takes besides its values, and a second buffer in it.
+_CHUNK, _SECOND_BUFFER = 16, 8
 _ENTROPY_SAMPLE, _LOW_ENTROPY = 64, 4.0
 
 
@@ -72,7 +75,8 @@ class FixedStatistics:
 
 def fixed_statistics(values: Fixed) -> FixedStatistics:
     """Look at all values twice: at their widths, and at their runs."""
-    plain = (values.count * values.bits + 7) // 8
+    raw = (values.count * values.bits + 7) // 8
+    plain = raw + _chunks(values.count, values_per_chunk(values.bits))
     if values.bits not in (*_WORDS, 128):
         return FixedStatistics(values.count, plain, runs=values.count)
     item = values.bits // 8
@@ -80,12 +84,19 @@ def fixed_statistics(values: Fixed) -> FixedStatistics:
     if values.bits == 128:
         return FixedStatistics(values.count, plain, runs=found)
     widths = bitpack.block_widths(values.words())
-    packed = int(widths.sum(dtype=np.int64)) * BLOCK // 8 + len(widths) * item
-    # Runs are cut at the ends of chunks and after 255 values: there can only be more.
-    run_bytes = rle.stored_bytes(values) if found * (item + 1) <= min(plain, packed) else plain
+    packed = int(widths.sum(dtype=np.int64)) * BLOCK // 8 + len(widths) * item + _chunks(values.count, BLOCK)
+    run_bytes = plain
+    if found * (item + 1) <= min(plain, packed):
+        # Runs are cut at the ends of chunks and after 255 values: there can only be more.
+        run_bytes = rle.stored_bytes(values) + _chunks(values.count, MOST_VALUES, _CHUNK + _SECOND_BUFFER)
     return FixedStatistics(
         values.count, plain, packed if packed < plain else None, run_bytes if run_bytes < plain else None, found
     )
+
+
+def _chunks(count: int, per_chunk: int, each: int = _CHUNK) -> int:
+    """What so many values take besides themselves."""
+    return each * -(-count // per_chunk)
 
 
 def best_codec(statistics: FixedStatistics, knobs: Knobs) -> Codec:
@@ -199,7 +210,8 @@ def index_bytes(count: int, runs: int, items: int) -> int:
     """About what ``count`` indices into ``items`` take, packed or as so many runs.
 
     >>> index_bytes(8000, 8000, 256), index_bytes(8000, 10, 256)
-    (8000, 20)
+    (8128, 68)
     """
     width = 1 if items <= 1 << 8 else 2 if items <= 1 << 16 else 4
-    return min(count * max(items - 1, 0).bit_length() // 8, runs * (width + 1))
+    packed = count * max(items - 1, 0).bit_length() // 8 + _chunks(count, BLOCK)
+    return min(packed, runs * (width + 1) + _chunks(count, MOST_VALUES, _CHUNK + _SECOND_BUFFER))

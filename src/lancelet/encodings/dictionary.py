@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelet.encodings import block
+from lancelet.encodings.bitpacking import BLOCK
 from lancelet.encodings.choose import (
     SMALL_SAMPLE,
     DictionaryLimits,
@@ -29,8 +30,8 @@ _SCHEMES = {"lz4": Scheme.LZ4, "zstd": Scheme.ZSTD}
 _INDEX_TYPES = (np.uint8, np.uint16, np.uint32)
 # Runs of at least this many values, on the average, are hashed once each.
 _WORTH_RUNS = 4
-# Reading through a dictionary takes longer, so that it must save a little at least.
-_CLEARLY_LESS = 0.95
+# Reading through a dictionary takes longer, so that it must save a little at least: a part, and some bytes.
+_CLEARLY_LESS, _LEAST_SAVED = 0.95, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def index(values: Values, offset_bits: int, knobs: Knobs, statistics: FixedStati
     best: float = limits.total_bytes
     if statistics is not None:
         plain = knobs.compression == "none" or knobs.structure == "fullzip"
-        best = min(best, _CLEARLY_LESS * (statistics.plain_bytes if plain else statistics.least_bytes))
+        otherwise = statistics.plain_bytes if plain else statistics.least_bytes
+        best = min(best, _CLEARLY_LESS * otherwise, otherwise - _LEAST_SAVED)
         if index_bytes(values.count, statistics.runs, seen) + seen >= best:
             return None
     return _build(array, values, offset_bits, limits, best, statistics)
@@ -146,6 +148,8 @@ def _raw_bytes(values: Values, offset_bits: int) -> int:
 
 def _item_bytes(items: Values, offset_bits: int) -> int:
     """About what the dictionary itself takes: integers are packed there too."""
+    raw = _raw_bytes(items, offset_bits)
     if isinstance(items, Fixed) and items.bits == 64 and items.count:
-        return items.count * int(items.words().max()).bit_length() // 8
-    return _raw_bytes(items, offset_bits)
+        # In whole blocks.
+        return min(raw, -(-items.count // BLOCK) * BLOCK * int(items.words().max()).bit_length() // 8)
+    return raw

@@ -41,7 +41,8 @@ def encode_page(page: LeafPage) -> EncodedPage | blob.PendingBlobs:
         knobs = replace(knobs, chunk_bytes=min(knobs.chunk_bytes, _LARGEST_SMALL_TARGET))
     if isinstance(values, Packed) and not all(isinstance(child, Fixed) for child in values.children):
         return full_zip_write.encode(page, knobs)
-    if isinstance(values, FixedList) and is_narrow(values, knobs) and holds_no_item(values, page.validity):
+    flat = isinstance(values, FixedList) and page.repetition is None and is_narrow(values, knobs)
+    if isinstance(values, FixedList) and flat and holds_no_item(values, page.validity):
         return full_zip_write.encode(page, knobs)
     try:
         return _mini_block(page, values, knobs) or full_zip_write.encode(page, knobs)

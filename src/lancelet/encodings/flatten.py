@@ -20,6 +20,9 @@ from lancelet.kernels.layers import Items, Lists
 
 __all__ = ["LeafArray", "flatten"]
 
+#: Bytes of the validity of a block of bit packing.
+_BLOCK_BYTES = 128
+
 
 @dataclass(frozen=True, slots=True)
 class LeafArray:
@@ -35,7 +38,7 @@ def flatten(shape: Shape, array: pa.Array) -> Iterator[LeafArray]:
 
     >>> shape = Leaf(pa.field("a", pa.int64()), 0)
     >>> [(part.values.to_pylist(), part.layers[0].null_count) for part in flatten(shape, pa.array([1, None]))]
-    [([1, 0], 1)]
+    [([1, 1], 1)]
     """
     return _descend(shape, array, (), None)
 
@@ -129,7 +132,7 @@ def _both(around: pa.Array | None, array: pa.Array) -> pa.Array | None:
 
 
 def _clean(array: pa.Array, around: pa.Array | None) -> pa.Array:
-    """The leaf's values with zero or nothing where no reader will look, so that they pack well and tell nothing."""
+    """The leaf's values; where no reader looks, others of them, or nothing: so they pack well and tell nothing."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -145,7 +148,26 @@ def _clean(array: pa.Array, around: pa.Array | None) -> pa.Array:
     if pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
         empty: object = "" if pat.is_string(kind) or pat.is_large_string(kind) else b""
         return pc.if_else(shown, _without_nulls(array), pa.scalar(empty, kind))
-    return pc.if_else(shown, _without_nulls(array), _zero(kind))
+    return _filled(array if around is None else pc.if_else(shown, array, pa.scalar(None, kind)))
+
+
+def _filled(array: pa.Array) -> pa.Array:
+    """The value before in each null slot, so that nulls neither end runs nor put in a value of their own.
+
+    Blocks of bit packing without any value are zero throughout: they take no bits then.
+    """
+    kind = array.type
+    if pat.is_duration(kind):
+        return _filled(array.view(pa.int64())).view(kind)
+    filled = pc.fill_null_forward(array)
+    if filled.null_count:
+        filled = pc.fill_null_backward(filled)
+    used = np.frombuffer(array.is_valid().buffers()[1], np.uint8, (len(array) + 7) // 8)
+    blocks = np.add.reduceat(used, np.arange(0, len(used), _BLOCK_BYTES), dtype=np.int64) > 0
+    if blocks.all():
+        return filled
+    keep = pa.array(np.repeat(blocks, 8 * _BLOCK_BYTES)[: len(array)])
+    return pc.if_else(keep, _without_nulls(filled), _zero(kind))
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:

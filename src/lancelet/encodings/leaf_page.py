@@ -24,8 +24,8 @@ class TooManyLevels(Exception):
 class LeafPage:
     """The rows of one page of a leaf column, its structure already turned into levels.
 
-    ``values`` has one entry for each visible item, null or not; entries of null items are zero or empty. It is None
-    where the type has no values (null, empty struct).
+    ``values`` has one entry for each visible item, null or not; entries of null items repeat another's, or are empty.
+    It is None where the type has no values (null, empty struct).
     """
 
     kind: pa.DataType

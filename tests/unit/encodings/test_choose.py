@@ -47,8 +47,8 @@ def test_ties_go_to_runs_and_the_user_may_refuse_them() -> None:
 
 def test_statistics_count_runs_cut_by_chunks_and_by_their_longest_length() -> None:
     statistics = choose.fixed_statistics(fixed(np.full(5000, 7, np.int64)))
-    # 4096 values are 17 runs of at most 255, the other 904 are 4.
-    assert statistics == FixedStatistics(5000, 40000, 5 * (8 + 3 * 128), (17 + 4) * 9, 1)
+    # Chunks of 512, of 1,024 or of 4,096 values; 4,096 values are 17 runs of at most 255, the other 904 are 4.
+    assert statistics == FixedStatistics(5000, 40000 + 10 * 16, 5 * (16 + 8 + 3 * 128), 2 * (16 + 8) + (17 + 4) * 9, 1)
 
 
 @pytest.mark.parametrize(
