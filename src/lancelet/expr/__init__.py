@@ -2,6 +2,7 @@
 
 from lancelet.expr.evaluate import evaluate, keep
 from lancelet.expr.parse import parse_filter, parse_value
+from lancelet.expr.to_sql import to_sql
 from lancelet.expr.tree import Call, Column, Expr, Literal, columns_of, conjuncts
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "keep",
     "parse_filter",
     "parse_value",
+    "to_sql",
 ]

@@ -10,7 +10,7 @@ from lancelet.expr.tree import Call, Expr, Literal
 __all__ = ["folded"]
 
 #: Put around constants when they are bound to a function.
-_WRAPPERS = ("cast", "try_cast", "local_time")
+_WRAPPERS = ("cast", "try_cast")
 
 
 def folded(expr: Expr) -> Expr:

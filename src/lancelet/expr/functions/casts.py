@@ -83,11 +83,6 @@ def _bind_local_time(name: str, arguments: Sequence[Expr]) -> Expr:
     return value if value.type.tz is None else Call("to_local_time", (value,), pa.timestamp(value.type.unit))
 
 
-def _local_time(call: Call, values: Sequence[Datum], _: int) -> Datum:
-    """Times without zone as the local time of the call's."""
-    return pc.assume_timezone(values[0], call.type.tz, ambiguous="earliest", nonexistent="latest")
-
-
 def _bind_unbound(name: str, arguments: Sequence[Expr]) -> Expr:
     raise InvalidInput(f"{name} with {len(arguments)} arguments is not written as a function")
 
@@ -116,7 +111,6 @@ FUNCTIONS = (
     Function("cast_to_type", _bind_cast_to_type, None),
     Function("try_cast_to_type", _bind_cast_to_type, None),
     Function("arrow_typeof", _bind_typeof, None),
-    Function("local_time", _bind_unbound, _local_time),
     Function("at_time_zone", _bind_at_zone, None),
     Function("to_local_time", _bind_local_time, lambda _, values, rows: pc.local_timestamp(column(values[0], rows))),
 )

@@ -131,7 +131,7 @@ def _bind_from_unix(name: str, arguments: Sequence[Expr]) -> Expr:
         zone = arguments[1].value.as_py() if isinstance(arguments[1], Literal) else None
         if not isinstance(zone, str):
             raise InvalidInput(f"{name} takes a constant time zone as argument 2")
-    return takes(INTEGER, returns=pa.timestamp("s", zone))(name, arguments[:1])
+    return takes(INTEGER, TEXT, least=1, returns=pa.timestamp("s", zone))(name, arguments)
 
 
 def _from_unix(call: Call, values: Sequence[Datum], rows: int) -> Datum:

@@ -80,7 +80,7 @@ def _least(kind: pa.DataType) -> pa.Scalar:
 def alike_types(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """Both sides as the type in which they are compared; InvalidInput if there is none."""
     kind = common_type(left.type, right.type)
-    if kind is None and {is_text(left.type), is_binary(left.type)} == {is_text(right.type), is_binary(right.type)}:
+    if kind is None and all(is_text(side.type) or is_binary(side.type) for side in (left, right)):
         kind = pa.large_binary()
     if kind is None:
         sides = f"{_described(left)} with {_described(right)}"
@@ -106,7 +106,7 @@ def _as_time(side: Expr, kind: pa.DataType) -> Expr:
     if pat.is_timestamp(kind) and kind.tz is not None and getattr(given, "tz", None) is None:
         if isinstance(side, Literal) and side.value.is_valid:
             return Literal(local_time(side.value.cast(pa.timestamp(kind.unit)), kind))
-        return Call("local_time", (cast_to(side, pa.timestamp(kind.unit)),), kind)
+        return Call("cast", (cast_to(side, pa.timestamp(kind.unit)),), kind)
     return cast_to(side, kind)
 
 

@@ -168,7 +168,7 @@ def _difference(name: str, left: Expr, right: Expr, one: pa.DataType, two: pa.Da
 def _placed(side: Expr, kind: pa.DataType) -> Expr:
     if getattr(plain(side.type), "tz", None) is not None:
         return cast_to(side, kind)
-    return Call("local_time", (cast_to(side, pa.timestamp(kind.unit)),), kind)
+    return Call("cast", (cast_to(side, pa.timestamp(kind.unit)),), kind)
 
 
 def moved(call: Call, values: Sequence[Datum], rows: int) -> Datum:

@@ -45,13 +45,13 @@ def _bind_put_in(name: str, arguments: Sequence[Expr]) -> Expr:
         raise InvalidInput(f"{name} takes 2 arguments, found {len(arguments)}")
     value, item = arguments if name == "array_append" else reversed(arguments)
     lists, (bound,), kind = list_and_item(name, value, item, widen=True)
-    return Call(name, (lists, bound), kind)
+    return Call(name, (lists, bound) if name == "array_append" else (bound, lists), kind)
 
 
 def _put_in(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     """A null list is taken for an empty one."""
-    items = items_of(column(values[0], rows))
-    added = column(values[1], rows)
+    lists, added = (column(value, rows) for value in (values if call.function == "array_append" else values[::-1]))
+    items = items_of(lists)
     count = len(items.values)
     lengths = items.lengths + 1
     ends = np.cumsum(lengths)
@@ -177,7 +177,7 @@ def _bind_remove(name: str, arguments: Sequence[Expr]) -> Expr:
         raise InvalidInput(f"{name} takes {2 + counted} arguments, found {len(arguments)}")
     lists, (item,), kind = list_and_item(name, *arguments[:2], widen=True)
     limit = cast_to(arguments[2], pa.int64()) if counted else Literal(pa.scalar(1 if name == "array_remove" else 2**31))
-    return Call(name, (lists, item, limit), kind)
+    return Call("array_remove_n", (lists, item, limit), kind)
 
 
 def _among_first(items: Items, chosen: Bools, limits: Int64s) -> Bools:
@@ -202,7 +202,7 @@ def _bind_replace(name: str, arguments: Sequence[Expr]) -> Expr:
     limit = (
         cast_to(arguments[3], pa.int64()) if counted else Literal(pa.scalar(1 if name == "array_replace" else 2**31))
     )
-    return Call(name, (lists, *items, limit), kind)
+    return Call("array_replace_n", (lists, *items, limit), kind)
 
 
 def _replace(call: Call, values: Sequence[Datum], rows: int) -> Datum:
@@ -289,7 +289,7 @@ FUNCTIONS = (
     Function(
         "array_prepend",
         _bind_put_in,
-        lambda call, values, rows: _put_in(call, values, rows),
+        _put_in,
         ("list_prepend", "array_push_front", "list_push_front"),
         strict=False,
         cost=20,

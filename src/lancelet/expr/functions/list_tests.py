@@ -105,7 +105,9 @@ def _bind_length(name: str, arguments: Sequence[Expr]) -> Expr:
     if name == "cardinality" and arguments and pat.is_map(plain(arguments[0].type)):
         return Call(name, (cast_to(arguments[0], plain(arguments[0].type)),), pa.uint64())
     lists = as_list(name, arguments[0], 1)
-    levels = arguments[1].value.as_py() if len(arguments) > 1 and isinstance(arguments[1], Literal) else 1
+    if len(arguments) == 1:
+        return Call(name, (lists,), pa.uint64())
+    levels = arguments[1].value.as_py() if isinstance(arguments[1], Literal) else None
     if not isinstance(levels, int) or levels < 1:
         raise InvalidInput(f"{name} takes a constant of at least 1 as argument 2")
     return Call(name, (lists, Literal(pa.scalar(levels))), pa.uint64())
