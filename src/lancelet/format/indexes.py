@@ -19,6 +19,7 @@ __all__ = [
     "IndexMetadata",
     "IndexSection",
     "details_message",
+    "holds_addresses",
     "index_file_message",
     "index_message",
     "parse_index_section",
@@ -86,6 +87,28 @@ class IndexMetadata:
     def keyed_fields(self) -> tuple[int, ...]:
         """Ids of the fields that the index answers questions about."""
         return self.fields[: len(self.fields) - len(self.covering_fields)]
+
+
+#: By kind the first index version whose entries are row addresses even in tables with stable row ids. All other kinds
+#: have entries by stable id there.
+_BY_ADDRESS = {
+    "BTreeIndexDetails": 1,
+    "BitmapIndexDetails": 1,
+    "RTreeIndexDetails": 1,
+    "LabelListIndexDetails": 2,
+    "ZoneMapIndexDetails": 0,
+    "BloomFilterIndexDetails": 0,
+}
+
+
+def holds_addresses(index: IndexMetadata) -> bool:
+    """Whether an index names rows by address even where they have stable ids, so that it loses those that move.
+
+    >>> holds_addresses(IndexMetadata(UUID(int=1), "i", (0,), details=IndexDetails("/x.ZoneMapIndexDetails")))
+    True
+    """
+    first = None if index.details is None else _BY_ADDRESS.get(index.details.kind)
+    return first is not None and (index.index_version or 0) >= first
 
 
 @dataclass(frozen=True, slots=True)

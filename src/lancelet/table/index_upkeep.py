@@ -10,7 +10,7 @@ import numpy as np
 from lancelet.errors import InvalidInput
 from lancelet.format.fields import Schema
 from lancelet.format.fragment_list import Fragments
-from lancelet.format.indexes import IndexMetadata
+from lancelet.format.indexes import IndexMetadata, holds_addresses
 from lancelet.format.operations import RewriteGroup, RewrittenIndex
 from lancelet.rows.bitmaps import BitMap, parse_bitmap, write_bitmap
 
@@ -77,7 +77,7 @@ def uncover(indexes: Indexes, fields: Collection[int], fragments: Iterable[int])
 def cover_moved_rows(
     indexes: Indexes, changed_fields: Collection[int], origins: Collection[int], targets: Collection[int]
 ) -> Indexes:
-    """With stable row ids, rows that moved keep their entries in every index over none of the changed fields.
+    """With stable row ids, rows that moved keep their entries by id in every index over none of the changed fields.
 
     Only where all fragments they came from were covered: otherwise some of the rows have no entries to keep.
     """
@@ -86,7 +86,10 @@ def cover_moved_rows(
     from_, to = BitMap(list(origins)), BitMap(list(targets))
     return tuple(
         replace(item, fragment_bitmap=write_bitmap(found | to))
-        if not set(changed_fields).intersection(item.fields) and (found := covered(item)) is not None and from_ <= found
+        if not set(changed_fields).intersection(item.fields)
+        and not holds_addresses(item)
+        and (found := covered(item)) is not None
+        and from_ <= found
         else item
         for item in indexes
     )
@@ -108,7 +111,10 @@ def with_moved_fragments(bitmap: BitMap, groups: Sequence[RewriteGroup]) -> BitM
 def rewritten(
     indexes: Indexes, changes: Sequence[RewrittenIndex], groups: Sequence[RewriteGroup], *, stable_row_ids: bool
 ) -> Indexes:
-    """The indexes after a rewrite: by stable ids all stay right, by addresses those that were rewritten along."""
+    """The indexes after a rewrite: with stable ids those stay right that have them, else what was rewritten along.
+
+    An index that names rows by address all the same, and was not rewritten, no longer covers those that moved.
+    """
     by_id = {item.old_id: item for item in changes}
     if len(by_id) != len(changes):
         raise InvalidInput("a rewrite replaces one index twice")
@@ -120,7 +126,10 @@ def rewritten(
         change, found = by_id.get(item.uuid), covered(item)
         if change is not None and found is None:
             raise InvalidInput(f"index {item.name!r} does not say what it covers, so it cannot be rewritten")
-        if found is not None and (change is not None or (stable_row_ids and item.name not in _SYSTEM)):
+        if found is not None and change is None and stable_row_ids and holds_addresses(item):
+            gone = BitMap([fragment.id for group in groups for fragment in group.old_fragments])
+            item = replace(item, fragment_bitmap=write_bitmap(found - gone))
+        elif found is not None and (change is not None or (stable_row_ids and item.name not in _SYSTEM)):
             item = replace(item, fragment_bitmap=write_bitmap(with_moved_fragments(found, groups)))
         if change is not None:
             item = replace(
