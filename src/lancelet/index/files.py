@@ -77,7 +77,7 @@ class StoredTable:
         return self.file.global_buffer(number)
 
     def _place(self, column: str) -> int:
-        place = self.arrow.get_field_index(column)
+        place = int(self.arrow.get_field_index(column))
         if place < 0:
             raise Corrupt(f"the index has no column {column!r}, it has {self.arrow.names}", uri=self.uri)
         return place

@@ -128,9 +128,9 @@ def _limited(
     whole: list[_Part] = []
     for number, count, kept, end in zip(numbers.tolist(), rows.tolist(), live.tolist(), ends.tolist(), strict=True):
         begin = end - kept
-        if end <= offset or begin >= stop or not kept:
-            continue
         skip, take = max(offset - begin, 0), min(stop, end) - max(begin, offset)
+        if take <= 0:
+            continue
         if take == kept:
             whole.extend(_parts(np.zeros(1, np.int64), np.array([number], np.uint64), np.array([count]), most))
             continue

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lancelet.errors import InvalidInput
 
-__all__ = ["MOST_ROWS", "Table", "build", "probe"]
+__all__ = ["MOST_ROWS", "build", "probe"]
 
 Words = NDArray[np.uint64]
 Rows = NDArray[np.int64]

@@ -54,7 +54,7 @@ def write_row_sets(rows: Rows, bounds: Places, treemap: bool, ends: Places, out:
 
     >>> out = np.zeros(30, np.uint8)
     >>> write_row_sets(np.array([7], np.uint64), np.array([0, 1]), False, np.array([30]), out)
-    >>> out.tobytes().hex(" ", 4)
+    >>> out.tobytes().hex(" ", -4)
     '01000000 00000000 12000000 3a300000 01000000 00000000 10000000 0700'
     """
     _check(rows, bounds, ends)
@@ -70,7 +70,9 @@ def _check(rows: Rows, bounds: Places, ends: Places) -> None:
     refuse.other_length("ends", len(ends), len(bounds) - 1)
     starts = np.zeros(len(rows) + 1, np.bool_)
     starts[bounds] = True
-    bad = np.flatnonzero((rows[1:] <= rows[:-1]) & ~starts[1:-1]) if len(rows) > 1 else []
+    if len(rows) < 2:
+        return
+    bad = np.flatnonzero((rows[1:] <= rows[:-1]) & ~starts[1:-1])
     if len(bad):
         raise refuse.not_rising("row", int(bad[0]) + 1, int(rows[bad[0] + 1]), int(rows[bad[0]]))
 

@@ -155,7 +155,7 @@ def test_a_merge_leaves_the_rows_that_going_through_all_pairs_leaves(
     case: tuple[list[Row], list[Row], MergeRequest], on_disk: bool, stable: bool
 ) -> None:
     table, source, request = case
-    names = list(source[0]) if source else list(request.on)
+    names = list(source[0]) if source else list(dict.fromkeys([*request.on, "a"]))
     store = table_of(table, stable=stable)
     # On disk there is more to come: rows that no row of the table has, so that the source is too large for memory.
     padding = [dict.fromkeys(names, None) | {request.on[0]: pad} for pad in _padding(request)] if on_disk else []
