@@ -12,6 +12,7 @@ from lancelet.ops.attempts import Attempts, until_committed
 from lancelet.ops.committing import NOT_COMMITTED, CommitOptions, commit_operation
 from lancelet.ops.executor import run_plan
 from lancelet.ops.index.columns import check_name, default_name, indexed_column
+from lancelet.ops.index.errors import NotIndexable
 from lancelet.ops.index.segments import discard_segment, groups_of, plan_segments
 from lancelet.ops.job import Plan, Result
 from lancelet.table.outcome import Committed, Conflict, Outcome
@@ -42,6 +43,9 @@ def plan_create_index(
     indexes = snapshot.indexes()
     called = default_name(column, indexes, wanted.type_url) if name is None else name
     check_name(called, column, indexes, replace=replace)
+    if not wanted.takes(column.type):
+        found = f"a {wanted.name} index is over {wanted.taken}, the column is {column.type}"
+        raise NotIndexable(found, column=column.path)
     groups = groups_of(snapshot, fragments, segments) if train else []
     return plan_segments(snapshot, column, wanted, called, groups or [()], parameters=dict(parameters or {}), uuid=uuid)
 
@@ -66,6 +70,7 @@ def create_scalar_index(
     train: bool = True,
     segments: int = 1,
     parameters: Mapping[str, object] | None = None,
+    uuid: UUID | None = None,
     attempts: Attempts | None = None,
     options: CommitOptions | None = None,
 ) -> Committed:
@@ -85,7 +90,15 @@ def create_scalar_index(
 
     def attempt(current: Snapshot) -> tuple[Outcome, None]:
         plan = plan_create_index(
-            current, path, kind, name=name, replace=replace, train=train, segments=segments, parameters=parameters
+            current,
+            path,
+            kind,
+            name=name,
+            replace=replace,
+            train=train,
+            segments=segments,
+            parameters=parameters,
+            uuid=uuid,
         )
         results = run_plan(plan, current.store, options=current.options)
         return _committed(current, results, options), None

@@ -21,7 +21,7 @@ from lancelet.index.answers import Domain
 from lancelet.index.building import Built, Target
 from lancelet.index.kinds import IndexKind, kind_named
 from lancelet.ops.cancellation import check_cancelled
-from lancelet.ops.index.columns import IndexedColumn, indexed_column
+from lancelet.ops.index.columns import IndexedColumn, column_of
 from lancelet.ops.index.train import rows_to_index
 from lancelet.ops.job import Cost, Plan
 from lancelet.rows.bitmaps import BitMap, write_bitmap
@@ -44,7 +44,7 @@ class BuildSegment:
     id: str
     cost: Cost
     read_version: int
-    path: str
+    field_id: int
     name: str
     kind: str
     parameters: tuple[tuple[str, object], ...]
@@ -55,7 +55,7 @@ class BuildSegment:
     def run(self, store: Store) -> IndexMetadata:
         """Write the segment's files; nothing refers to them before the commit."""
         snapshot = open_snapshot(store, version=self.read_version)
-        column = indexed_column(snapshot, self.path)
+        column = column_of(snapshot, self.field_id)
         kind = kind_named(self.kind)
         domain = Domain.ADDRESSES if kind.builds_by_address or not stable_row_ids(snapshot) else Domain.ROW_IDS
         rows = rows_to_index(snapshot, Places.of(snapshot), column.column, self.fragments, domain)
@@ -68,12 +68,20 @@ class BuildSegment:
             stable_row_ids(snapshot),
         )
         try:
-            with span("index.build", index=self.name, kind=self.kind, uri=store.uri) as work:
-                built = kind.build(_watched(rows, work.advance), column.type, target, dict(self.parameters))
+            facts = {"index": self.name, "kind": self.kind, "uri": store.uri}
+            with span("index.build", total=_live_rows(snapshot, self.fragments), **facts) as work:
+                watched = _watched(rows, lambda count: work.advance(count, **facts))
+                built = kind.build(watched, column.type, target, dict(self.parameters))
         except BaseException:
             discard_segment(store, uuid)
             raise
         return segment_of(snapshot, column, self.name, self.fragments, uuid, built)
+
+
+def _live_rows(snapshot: Snapshot, fragments: Sequence[int]) -> int:
+    known = snapshot.manifest.fragments
+    chosen = np.isin(known.ids(), np.array(fragments, np.uint64))
+    return int((known.physical_rows() - known.deleted_rows())[chosen].sum())
 
 
 def _watched(rows: Iterator[pa.RecordBatch], advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
@@ -150,7 +158,7 @@ def plan_segments(
             f"{name}-{number}",
             _cost(snapshot, column.type, fragments),
             snapshot.version,
-            column.path,
+            column.field_id,
             name,
             kind.name,
             tuple(sorted(given.items())),
