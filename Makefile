@@ -15,7 +15,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # `make check test` runs the unit tests once, in check.
 UNLESS_CHECKED := $(if $(filter check,$(MAKECMDGOALS)),--ignore=tests/unit)
 
-.PHONY: help setup demo test check test-long bench docs clean
+.PHONY: help setup demo test check test-long bench docs api clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ docs: $(READY) ## build the documentation into build/docs
 	@$(PY) -m pdoc --docformat restructuredtext -o build/docs/api lancelet $$($(PY) -c \
 		'import lancelet, pkgutil; print(*("lancelet." + module.name for module in pkgutil.iter_modules(lancelet.__path__)))')
 	@echo "open build/docs/index.html; the API is in build/docs/api/lancelet.html"
+
+api: $(READY) ## bring docs/api.md, our names beside those of pylance, up to date
+	@$(PY) tools/api_table.py
 
 clean: ## remove everything that these commands made, .venv too
 	rm -rf .venv build dist node_modules .cache bench/results spark-warehouse metastore_db derby.log artifacts

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         DedicatedBlobWriter,
         PackedBlobWriter,
     )
+    from lancelet.log import set_logger
     from lancelet.schema.json import json_to_schema, schema_to_json
     from lancelet.session import Session
     from lancelet.util import sanitize_ts
@@ -75,6 +76,7 @@ __all__ = [
     "json_to_schema",
     "sanitize_ts",
     "schema_to_json",
+    "set_logger",
     "write_dataset",
 ]
 
@@ -129,6 +131,7 @@ _HOMES = {
         "DedicatedBlobWriter",
         "PackedBlobWriter",
     ),
+    "lancelet.log": ("set_logger",),
     "lancelet.schema.json": (
         "json_to_schema",
         "schema_to_json",

@@ -8,9 +8,11 @@ from lancelet.dataset.fragments.metadata import DataFile, FragmentMetadata
 from lancelet.dataset.fragments.row_ids import RowIdSequence
 from lancelet.dataset.fragments.writing import write_fragments
 from lancelet.dataset.progress import FragmentWriteProgress, NoopFragmentWriteProgress
+from lancelet.dataset.writing import BYTES_PER_FILE as DEFAULT_MAX_BYTES_PER_FILE
 from lancelet.session import Session
 
 __all__ = [
+    "DEFAULT_MAX_BYTES_PER_FILE",
     "Bitmap",
     "DataFile",
     "DeletionFile",

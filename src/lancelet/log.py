@@ -8,11 +8,12 @@ from contextlib import ExitStack
 
 from lancelet.events import Event, subscribe
 
-__all__ = ["LOGGER", "get_log_level", "set_logger"]
+__all__ = ["ENV_NAME_PYLANCE_LOGGING_LEVEL", "LOGGER", "get_log_level", "get_python_log_level", "set_logger"]
 
-_VARIABLE = "LANCE_LOG"
+#: The environment variable that says how much is logged.
+ENV_NAME_PYLANCE_LOGGING_LEVEL = "LANCE_LOG"
 _FORMAT = "%(asctime)s %(name)s [%(levelname)s] %(filename)s:%(lineno)d %(funcName)s : %(message)s"
-_TRACE = "TRACE"
+_TRACE = "trace"
 # One listener at a time: setting another logger replaces it.
 _listening = ExitStack()
 
@@ -23,9 +24,18 @@ def get_log_level() -> str:
     >>> get_log_level() in logging.getLevelNamesMapping()
     True
     """
-    words = [word for word in os.environ.get(_VARIABLE, "").upper().split(",") if word and "=" not in word]
-    chosen = words[0] if words else "INFO"
-    return "DEBUG" if chosen == _TRACE else chosen
+    text = os.environ.get(ENV_NAME_PYLANCE_LOGGING_LEVEL, "").upper()
+    words = [word for word in text.split(",") if word and "=" not in word]
+    return get_python_log_level(words[0]) if words else "INFO"
+
+
+def get_python_log_level(rust_log_level: str) -> str:
+    """The level of Python's logging that a level of Rust's means: the same, but for the finest.
+
+    >>> get_python_log_level("trace"), get_python_log_level("WARNING")
+    ('DEBUG', 'WARNING')
+    """
+    return "DEBUG" if rust_log_level.lower() == _TRACE else rust_log_level
 
 
 #: The logger that :func:`set_logger` makes known, once it was called.

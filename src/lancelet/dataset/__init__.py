@@ -1,37 +1,68 @@
 """Datasets: tables as users handle them. Every method is a few lines that call the rooms below."""
 
+from lancelet.bitmap import Bitmap
+from lancelet.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lancelet.commit import CommitLock
 from lancelet.dataset.base_path import DatasetBasePath
+from lancelet.dataset.changes import DeleteResult, UpdateResult
 from lancelet.dataset.cleanup import CleanupExplanation, CleanupStats
+from lancelet.dataset.fragments.lance_fragment import LanceFragment
+from lancelet.dataset.fragments.metadata import DataFile, FragmentMetadata
 from lancelet.dataset.functions import write_dataset
 from lancelet.dataset.history import Version, VersionRef
 from lancelet.dataset.lance_dataset import LanceDataset
+from lancelet.dataset.merge_insert import ExecuteResult, MergeInsertBuilder
 from lancelet.dataset.operation import Index, IndexFile, LanceOperation, Transaction
 from lancelet.dataset.refs import Branch, Branches, Tag, Tags
+from lancelet.dataset.scan_options import ColumnOrdering, ScanStatistics, serialize_row_addrs
+from lancelet.dataset.scanner import LanceScanner
+from lancelet.dataset.scanner_builder import ScannerBuilder
+from lancelet.dataset.statistics import DataStatistics, FieldStatistics
 from lancelet.dataset.tally import IOStats
 from lancelet.dataset.transactions import BulkCommitResult
 from lancelet.dataset.writing import AutoCleanupConfig
+from lancelet.format.transaction import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
+from lancelet.schema import LanceSchema
 from lancelet.session import Session
 
 __all__ = [
+    "DEFAULT_BLOB_BUFFER_SIZE",
+    "LANCE_COMMIT_MESSAGE_KEY",
     "AutoCleanupConfig",
+    "Bitmap",
+    "BlobFile",
     "Branch",
     "Branches",
     "BulkCommitResult",
     "CleanupExplanation",
     "CleanupStats",
+    "ColumnOrdering",
     "CommitLock",
+    "DataFile",
+    "DataStatistics",
     "DatasetBasePath",
+    "DeleteResult",
+    "ExecuteResult",
+    "FieldStatistics",
+    "FragmentMetadata",
     "IOStats",
     "Index",
     "IndexFile",
     "LanceDataset",
+    "LanceFragment",
     "LanceOperation",
+    "LanceScanner",
+    "LanceSchema",
+    "MergeInsertBuilder",
+    "ScanStatistics",
+    "ScannerBuilder",
     "Session",
     "Tag",
     "Tags",
     "Transaction",
+    "UpdateResult",
     "Version",
     "VersionRef",
+    "serialize_row_addrs",
     "write_dataset",
 ]

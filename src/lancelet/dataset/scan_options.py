@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelet.dataset.nearest import NearestOptions
+from lancelet.errors import Corrupt, InvalidInput
 from lancelet.expr import Call, Column, Expr, parse_filter, parse_value
 from lancelet.query.facts import facts_of
 from lancelet.query.request import ROW_ADDRESS, ROW_ID, BlobHandling, Ordering, ScanRequest, column_named
+from lancelet.rows.row_sets import RowSet, parse_row_set, write_row_set
 from lancelet.table.snapshot import Snapshot
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "bind_columns",
     "checked_filter",
     "condition_of",
+    "serialize_row_addrs",
 ]
 
 #: Columns: a list of paths, or SQL expressions by the names that their values get.
@@ -145,6 +149,8 @@ def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
         blob_handling=BlobHandling(options.blob_handling or BlobHandling.BLOBS_DESCRIPTIONS.value),
         use_scalar_index=options.use_scalar_index is not False,
         fast_search=options.fast_search,
+        allowed_rows=_rows(options.row_addr_allowlist, "row_addr_allowlist"),
+        blocked_rows=_rows(options.row_addr_blocklist, "row_addr_blocklist"),
     )
     wanted = [name for name, asked in _SYSTEM.items() if getattr(options, asked)]
     if not wanted:
@@ -155,6 +161,26 @@ def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
     known = {name for name, _ in columns}
     added = tuple((name, Column((name,), schema.field(name).type)) for name in wanted if name not in known)
     return replace(request, columns=(*columns, *added))
+
+
+def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
+    """Row ids as ``row_addr_allowlist`` and ``row_addr_blocklist`` take them.
+
+    >>> import lancelet
+    >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://allowed")
+    >>> dataset.scanner(row_addr_allowlist=serialize_row_addrs([0, 2])).to_table()["x"].to_pylist()
+    [1, 3]
+    """
+    return write_row_set(RowSet.of(np.fromiter(addrs, np.uint64)))
+
+
+def _rows(data: bytes | None, name: str) -> RowSet | None:
+    if data is None:
+        return None
+    try:
+        return parse_row_set(data, what=name)
+    except Corrupt as error:
+        raise InvalidInput(f"{name} is no set of rows: {error}", hint="make it with serialize_row_addrs") from None
 
 
 def _all_of(conditions: Sequence[Expr]) -> Expr | None:

@@ -22,7 +22,7 @@ class IOStats:
     read_iops: int = 0
     read_bytes: int = 0
     write_iops: int = 0
-    write_bytes: int = 0
+    written_bytes: int = 0
 
 
 class Tally:
@@ -31,8 +31,8 @@ class Tally:
     >>> tally = Tally()
     >>> tally.read(2, 100)
     >>> tally.total(), tally.since_last(), tally.since_last().read_bytes
-    (IOStats(read_iops=2, read_bytes=100, write_iops=0, write_bytes=0), IOStats(read_iops=2, read_bytes=100, \
-write_iops=0, write_bytes=0), 0)
+    (IOStats(read_iops=2, read_bytes=100, write_iops=0, written_bytes=0), IOStats(read_iops=2, read_bytes=100, \
+write_iops=0, written_bytes=0), 0)
     """
 
     def __init__(self) -> None:

@@ -1,0 +1,98 @@
+"""Why names of pylance are missing from lancelet, or lack parameters: the reasons that docs/api.md shows."""
+
+from __future__ import annotations
+
+VECTORS = "vector indexes: not landed"
+TEXTS = "text indexes: not landed"
+INDEXES = "managing indexes through the dataset: not landed"
+NAMESPACES = "namespaces: not landed"
+ACCELERATORS = "training on GPUs with PyTorch: vector indexes have not landed"
+MEM_WAL = "writing through MemWAL: out of scope"
+RUST = "of the Rust build: pointers and facts of its shared library"
+INSIDE = "made by the library itself, never by users"
+COLUMNS = "adding columns: not landed"
+SQL = "queries in SQL: not landed; DuckDB queries a dataset"
+COMPACTION = "compaction: not landed"
+#: Why a name is missing or lacks parameters: the first pattern that fits ``module.name`` or ``module.Class.member``.
+REASONS: tuple[tuple[str, str], ...] = (
+    ("mem_wal*", MEM_WAL),
+    ("CompactedSsTable*", MEM_WAL),
+    ("ExecutionPlan*", MEM_WAL),
+    ("Lsm*", MEM_WAL),
+    ("ShardSnapshot*", MEM_WAL),
+    ("ShardWriter*", MEM_WAL),
+    ("Sharding*", MEM_WAL),
+    ("evaluate_sharding_spec*", MEM_WAL),
+    ("*mem_wal*", MEM_WAL),
+    ("*MemWal*", MEM_WAL),
+    ("namespace*", NAMESPACES),
+    ("*namespace*", NAMESPACES),
+    ("*.from_uri_via_namespace", NAMESPACES),
+    ("BlobFile.inner", INSIDE),
+    ("LanceBlobFile*", "what `BlobFile` wraps in the Rust build"),
+    ("*BlobFile.readinto", "files are given their buffer by place, never by name"),
+    ("LanceScanner.scanner", INSIDE),
+    ("FragmentSession.session", INSIDE),
+    ("ReaderResults.reader", INSIDE),
+    ("Session.store_registry", RUST),
+    ("LanceFileSession.open_writer.keep_original_array", "written data is never kept"),
+    ("*.storage_options_accessor", RUST),
+    ("otel.*_lance_metrics*", RUST),
+    ("FFILanceTableProvider*", RUST),
+    ("simd_info", RUST),
+    ("FtsToken*", TEXTS),
+    ("tokenize", TEXTS),
+    ("*tokenize*", TEXTS),
+    ("*FullTextQuery*", TEXTS),
+    ("*DocumentGranularity*", TEXTS),
+    ("*MinHashQuery*", TEXTS),
+    ("*.minhash_search", TEXTS),
+    ("*.substrait_aggregate", "aggregates in Substrait: not landed; DuckDB aggregates over a dataset"),
+    ("query*", TEXTS),
+    ("*full_text*", TEXTS),
+    ("torch.bench_utils*", "pylance's own benchmarks"),
+    ("torch.distance*", ACCELERATORS),
+    ("torch.kmeans*", ACCELERATORS),
+    ("vector.*_on_accelerator", ACCELERATORS),
+    ("vector.compute_*", ACCELERATORS),
+    ("vector.*", VECTORS),
+    ("util.KMeans*", VECTORS),
+    ("util.HNSW*", VECTORS),
+    ("util.validate_vector_index", VECTORS),
+    ("*Vector*", VECTORS),
+    ("*vector*", VECTORS),
+    ("*centroids*", VECTORS),
+    ("*.get_ivf_model", VECTORS),
+    ("indices.Ivf*", VECTORS),
+    ("indices.Pq*", VECTORS),
+    ("indices*", INDEXES),
+    ("*IndexConfig*", INDEXES),
+    ("*IndexSegment*", INDEXES),
+    ("*IndexInformation*", INDEXES),
+    ("*SupportedDistributedIndices*", INDEXES),
+    ("*index*", INDEXES),
+    ("*indices*", INDEXES),
+    ("*LanceStats*", INDEXES),
+    ("*DatasetStats*", INDEXES),
+    ("*LanceDataset.stats", INDEXES),
+    ("*Sql*", SQL),
+    ("*.sql", SQL),
+    ("*ompaction*", COMPACTION),
+    ("optimize*", COMPACTION),
+    ("*optimize*", COMPACTION),
+    ("*DatasetOptimizer*", COMPACTION),
+    ("*pydantic*", "schemas from pydantic models: not landed"),
+    ("*Delta*", "changes between versions as rows: not landed"),
+    ("*.delta", "changes between versions as rows: not landed"),
+    ("*.get_deleted_rows", "changes between versions as rows: not landed"),
+    ("udf*", COLUMNS),
+    ("*atch_udf*", COLUMNS),
+    ("*BatchUDF*", COLUMNS),
+    ("*normalize_transform*", COLUMNS),
+    ("*columns*", COLUMNS),
+    ("*AlterColumn*", COLUMNS),
+    ("Lance*.merge", COLUMNS),
+    ("MergeInsertBuilder.*_batches", "merges of many sources at once: not landed"),
+    ("LanceScanner.*_plan", "plans as text: not landed"),
+    ("*.remap_row_addrs", COMPACTION),
+)
