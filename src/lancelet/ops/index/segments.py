@@ -17,11 +17,13 @@ from lancelet.format.flags import STABLE_ROW_IDS
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import data_version
 from lancelet.format.names import index_folder
-from lancelet.index.answers import Domain
+from lancelet.index.answers import Domain, OpenIndex, Skipped
 from lancelet.index.building import Built, Target
 from lancelet.index.kinds import IndexKind, kind_named
+from lancelet.index.open import open_index
 from lancelet.ops.cancellation import check_cancelled
 from lancelet.ops.index.columns import IndexedColumn, column_of
+from lancelet.ops.index.describe import live_rows
 from lancelet.ops.index.train import rows_to_index
 from lancelet.ops.job import Cost, Plan
 from lancelet.rows.bitmaps import BitMap, write_bitmap
@@ -29,7 +31,15 @@ from lancelet.storage.store import Store
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot, open_snapshot
 
-__all__ = ["BuildSegment", "discard_segment", "groups_of", "plan_segments", "segment_of", "stable_row_ids"]
+__all__ = [
+    "BuildSegment",
+    "discard_segment",
+    "groups_of",
+    "open_segment",
+    "plan_segments",
+    "segment_of",
+    "stable_row_ids",
+]
 
 #: Bytes that the value of a type of no fixed size is guessed to take.
 _VARIABLE = 32
@@ -69,19 +79,13 @@ class BuildSegment:
         )
         try:
             facts = {"index": self.name, "kind": self.kind, "uri": store.uri}
-            with span("index.build", total=_live_rows(snapshot, self.fragments), **facts) as work:
+            with span("index.build", total=live_rows(snapshot, BitMap(self.fragments)), **facts) as work:
                 watched = _watched(rows, lambda count: work.advance(count, **facts))
                 built = kind.build(watched, column.type, target, dict(self.parameters))
         except BaseException:
             discard_segment(store, uuid)
             raise
         return segment_of(snapshot, column, self.name, self.fragments, uuid, built)
-
-
-def _live_rows(snapshot: Snapshot, fragments: Sequence[int]) -> int:
-    known = snapshot.manifest.fragments
-    chosen = np.isin(known.ids(), np.array(fragments, np.uint64))
-    return int((known.physical_rows() - known.deleted_rows())[chosen].sum())
 
 
 def _watched(rows: Iterator[pa.RecordBatch], advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
@@ -111,6 +115,15 @@ def segment_of(
 def discard_segment(store: Store, uuid: UUID) -> None:
     """Remove the files of a segment that no manifest names."""
     store.delete([entry.path for entry in store.list_from(f"{index_folder(uuid)}/")])
+
+
+def open_segment(snapshot: Snapshot, places: Places, segment: IndexMetadata) -> OpenIndex | Skipped:
+    """A segment, to be asked; Skipped where this release does not read it. Nothing is read yet."""
+    if len(segment.keyed_fields) != 1:
+        return Skipped(f"index {segment.name!r} is over {len(segment.keyed_fields)} columns")
+    store, folder = places.index(segment)
+    kind = column_of(snapshot, segment.keyed_fields[0]).type
+    return open_index(store, folder, segment, kind, stable_row_ids=stable_row_ids(snapshot))
 
 
 def stable_row_ids(snapshot: Snapshot) -> bool:

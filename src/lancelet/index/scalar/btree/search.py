@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lancelet.errors import Corrupt
 from lancelet.index.answers import Answer, Domain, Statistics
+from lancelet.index.display import as_text
 from lancelet.index.files import IndexFiles, StoredTable
 from lancelet.index.order import Ascending, are_ascending, holds_nan
 from lancelet.index.queries import Between, Equals, IsIn, IsNull, Query
@@ -82,11 +83,11 @@ class BTreeIndex:
     def statistics(self) -> Statistics:
         """Pages, and the smallest and largest value as text."""
         lookup = self._lookup()
-        smallest, largest = lookup.smallest.drop_null(), lookup.largest
+        smallest, largest = lookup.smallest, lookup.largest
         return {
+            "min": as_text(smallest[0] if len(smallest) else None),
+            "max": as_text(largest[-1] if len(largest) else None),
             "num_pages": len(lookup.numbers),
-            "min": str(smallest[0].as_py()) if len(smallest) else None,
-            "max": str(largest[-1].as_py()) if len(largest) else None,
         }
 
     def prewarm(self) -> None:
