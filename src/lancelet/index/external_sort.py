@@ -8,7 +8,7 @@ batches -> runs, each sorted in memory, spilled but for a single one
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from lancelet.index.order import Ascending
 from lancelet.index.sorting import sort_places, sort_together
 
-__all__ = ["IDS", "VALUES", "rows_of", "sorted_rows"]
+__all__ = ["IDS", "VALUES", "merged_rows", "rows_of", "sorted_rows"]
 
 #: The columns of rows to be indexed: a value, and what the index is to call the row.
 VALUES, IDS = "values", "ids"
@@ -61,7 +61,27 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], *, memory: int) -> Iterator[p
         if waiting:
             spilled.append(_spill(stack, waiting, max(_SMALLEST_BLOCK, _block_rows(memory, held, rows)), spilled))
             waiting = []
-        yield from _merged([_Run(stack, path) for path in spilled], memory)
+        yield from merged_rows([_read(stack, path) for path in spilled], memory=memory)
+
+
+def merged_rows(runs: Sequence[Iterator[pa.RecordBatch]], *, memory: int) -> Iterator[pa.RecordBatch]:
+    """Rows of several runs, each in order of its values, in order of all values; about ``memory`` bytes are held.
+
+    >>> ids = pa.array([7, 8], pa.uint64())
+    >>> odd, even = rows_of(pa.array([1, 3]), ids), rows_of(pa.array([2, 4]), ids)
+    >>> [batch[VALUES].to_pylist() for batch in merged_rows([iter([odd]), iter([even])], memory=2**20)]
+    [[1, 2, 3], [4]]
+    """
+    # Half for the blocks at hand, the rest for what is taken from them, sorted and handed out.
+    size = memory // (2 * _COPIES * max(len(runs), 1))
+    left = [_Run(run) for run in runs]
+    while True:
+        left = [run for run in left if run.fill(size)]
+        if not left:
+            return
+        bound = _smallest([run.last() for run in left])
+        taken = [part for part in (run.take(bound) for run in left) if part.num_rows]
+        yield from _pieces(_sorted(taken))
 
 
 def _block_rows(memory: int, held: int, rows: int) -> int:
@@ -98,12 +118,17 @@ def _spill(stack: ExitStack, batches: list[pa.RecordBatch], piece: int, before: 
     return path
 
 
+def _read(stack: ExitStack, path: Path) -> Iterator[pa.RecordBatch]:
+    """The pieces of a run that was written; its file is closed with the stack."""
+    reader = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path), "rb")))
+    return (reader.get_batch(number) for number in range(reader.num_record_batches))
+
+
 class _Run:
     """A sorted run being read: the rows of the block at hand that have not been handed out."""
 
-    def __init__(self, stack: ExitStack, path: Path) -> None:
-        self._reader = pa.ipc.open_file(stack.enter_context(pa.OSFile(str(path), "rb")))
-        self._next = 0
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
         self.values: Ascending | None = None
         self.ids: pa.Array | None = None
 
@@ -113,10 +138,13 @@ class _Run:
             return True
         parts: list[pa.RecordBatch] = []
         held = 0
-        while self._next < self._reader.num_record_batches and held < size:
-            parts.append(self._reader.get_batch(self._next))
-            held += parts[-1].nbytes
-            self._next += 1
+        while held < size:
+            part = next(self._batches, None)
+            if part is None:
+                break
+            if part.num_rows:
+                parts.append(part)
+                held += part.nbytes
         if not parts:
             return False
         self._hold(_joined([part.column(VALUES) for part in parts]), _joined([part.column(IDS) for part in parts]))
@@ -138,18 +166,6 @@ class _Run:
         values, ids = self.values.values, self.ids
         self._hold(values[end:], ids[end:])
         return rows_of(values[:end], ids[:end])
-
-
-def _merged(runs: list[_Run], memory: int) -> Iterator[pa.RecordBatch]:
-    # Half for the blocks at hand, the rest for what is taken from them, sorted and handed out.
-    size = memory // (2 * _COPIES * len(runs))
-    while True:
-        runs = [run for run in runs if run.fill(size)]
-        if not runs:
-            return
-        bound = _smallest([run.last() for run in runs])
-        taken = [part for part in (run.take(bound) for run in runs) if part.num_rows]
-        yield from _pieces(_sorted(taken))
 
 
 def _smallest(values: list[pa.Scalar]) -> pa.Scalar:

@@ -98,6 +98,8 @@ class IndexFiles:
     folder: str
     #: Sizes by name, where the metadata say them: they spare a request.
     sizes: tuple[tuple[str, int], ...] = ()
+    #: False for files that go again soon: nothing of them is kept.
+    lasting: bool = True
 
     @staticmethod
     def of(store: Store, folder: str, metadata: IndexMetadata) -> IndexFiles:
@@ -123,4 +125,4 @@ class IndexFiles:
             size = len(file.metadata) if isinstance(file, DataFile) else 0
             return StoredTable(file, arrow, shapes), 4096 + 2 * size
 
-        return process_objects().get((self.uri(name), "table"), make)
+        return process_objects().get((self.uri(name), "table"), make) if self.lasting else make()[0]

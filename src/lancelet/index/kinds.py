@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,17 +13,23 @@ from lancelet.format.indexes import IndexDetails
 from lancelet.index.answers import Domain, OpenIndex
 from lancelet.index.building import Built, Target
 from lancelet.index.files import IndexFiles
+from lancelet.index.merging import Part
 from lancelet.index.order import orderable
 from lancelet.index.scalar.bitmap import build as bitmap
+from lancelet.index.scalar.bitmap.merge import merge_bitmaps
 from lancelet.index.scalar.bitmap.search import BitmapIndex
 from lancelet.index.scalar.bloom_filter import build as bloom_filter
 from lancelet.index.scalar.bloom_filter.filters import hashable
+from lancelet.index.scalar.bloom_filter.merge import merge_bloom_filters
 from lancelet.index.scalar.bloom_filter.search import BloomFilterIndex
 from lancelet.index.scalar.btree import build as btree
+from lancelet.index.scalar.btree.merge import merge_btrees
 from lancelet.index.scalar.btree.search import BTreeIndex
 from lancelet.index.scalar.label_list import build as label_list
+from lancelet.index.scalar.label_list.merge import merge_label_lists
 from lancelet.index.scalar.label_list.search import LabelListIndex
 from lancelet.index.scalar.zonemap import build as zonemap
+from lancelet.index.scalar.zonemap.merge import merge_zonemaps
 from lancelet.index.scalar.zonemap.search import ZoneMapIndex
 
 __all__ = ["KINDS", "IndexKind", "Parameters", "kind_named", "kind_of"]
@@ -31,6 +37,7 @@ __all__ = ["KINDS", "IndexKind", "Parameters", "kind_named", "kind_of"]
 #: What a user asks for besides the type.
 Parameters: TypeAlias = Mapping[str, object]
 Rows: TypeAlias = Iterable[pa.RecordBatch]
+Parts: TypeAlias = Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,8 @@ class IndexKind:
     open: Callable[[IndexFiles, pa.DataType, Domain, IndexDetails], OpenIndex]
     #: Given rows in the order of the table, the type of the values and where to write.
     build: Callable[[Rows, pa.DataType, Target, Parameters], Built]
+    #: Given segments, new rows, the type of the values and where to write: one segment of all that.
+    merge: Callable[[Parts, Rows, pa.DataType, Target, Parameters], Built]
     #: The newest version that is known, and the first whose rows are addresses even where there are stable ids.
     newest: int
     by_address: int
@@ -81,6 +90,7 @@ _ALL = (
         taken=_ORDERED,
         open=lambda files, kind, domain, _: BTreeIndex(files, kind, domain),
         build=lambda rows, kind, target, parameters: btree.build_btree(rows, kind, target, parameters),
+        merge=merge_btrees,
         newest=1,
         by_address=1,
         builds_by_address=True,
@@ -94,6 +104,7 @@ _ALL = (
         taken=_ORDERED,
         open=lambda files, kind, domain, _: BitmapIndex(files, kind, domain),
         build=lambda rows, kind, target, _: bitmap.build_bitmap(rows, kind, target),
+        merge=lambda parts, rows, kind, target, _: merge_bitmaps(parts, rows, kind, target),
         newest=1,
         by_address=1,
     ),
@@ -105,6 +116,7 @@ _ALL = (
         taken="lists of numbers, booleans, strings, bytes, decimals, dates or times",
         open=lambda files, kind, domain, _: LabelListIndex(files, kind, domain),
         build=lambda rows, kind, target, _: label_list.build_label_list(rows, kind, target),
+        merge=lambda parts, rows, kind, target, _: merge_label_lists(parts, rows, kind, target),
         newest=2,
         by_address=2,
     ),
@@ -116,6 +128,7 @@ _ALL = (
         taken=_ORDERED,
         open=lambda files, kind, _, __: ZoneMapIndex(files, kind),
         build=lambda rows, kind, target, parameters: zonemap.build_zonemap(rows, kind, target, parameters),
+        merge=merge_zonemaps,
         newest=0,
         by_address=0,
         builds_by_address=True,
@@ -129,6 +142,7 @@ _ALL = (
         taken="numbers but for float16 and decimals, strings, bytes, dates, times and timestamps",
         open=lambda files, kind, _, __: BloomFilterIndex(files, kind),
         build=lambda rows, _, target, parameters: bloom_filter.build_bloom_filter(rows, target, parameters),
+        merge=lambda parts, rows, _, target, parameters: merge_bloom_filters(parts, rows, target, parameters),
         newest=0,
         by_address=0,
         builds_by_address=True,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lancelet.format.indexes import IndexMetadata
+from lancelet.format.indexes import IndexDetails, IndexMetadata
 from lancelet.index.answers import OpenIndex, Skipped
 from lancelet.index.files import IndexFiles
-from lancelet.index.kinds import kind_of
+from lancelet.index.kinds import IndexKind, kind_of
+from lancelet.index.merging import Part, Remap
 from lancelet.storage.store import Store
 
-__all__ = ["open_index"]
+__all__ = ["open_index", "open_part"]
 
 
 def open_index(
@@ -26,6 +27,31 @@ def open_index(
     >>> open_index(open_store("memory://opened"), "_indices/x", metadata, pa.int64())
     Skipped(reason="index 'a_idx' does not say of which type it is")
     """
+    known = _known(metadata)
+    if isinstance(known, Skipped):
+        return known
+    found, details = known
+    domain = found.domain(metadata.index_version or 0, stable_row_ids=stable_row_ids)
+    return found.open(IndexFiles.of(store, folder, metadata), kind, domain, details)
+
+
+def open_part(
+    store: Store, folder: str, metadata: IndexMetadata, remap: Remap | None = None, *, stable_row_ids: bool = False
+) -> Part | Skipped:
+    """One segment of an index as a part to be merged, by the ``merge`` of its type, with others of the same type.
+
+    ``remap`` says what becomes of the rows, which are called as the part's domain has it; None keeps all.
+    """
+    known = _known(metadata)
+    if isinstance(known, Skipped):
+        return known
+    found, details = known
+    domain = found.domain(metadata.index_version or 0, stable_row_ids=stable_row_ids)
+    return Part(IndexFiles.of(store, folder, metadata), details, domain, remap)
+
+
+def _known(metadata: IndexMetadata) -> tuple[IndexKind, IndexDetails] | Skipped:
+    """The type of an index, and what it says of itself; Skipped where type or version are not known."""
     details = metadata.details
     if details is None:
         return Skipped(f"index {metadata.name!r} does not say of which type it is")
@@ -35,5 +61,4 @@ def open_index(
     version = metadata.index_version or 0
     if version > found.newest:
         return Skipped(f"index {metadata.name!r} is of version {version}, this release knows {found.newest} at most")
-    domain = found.domain(version, stable_row_ids=stable_row_ids)
-    return found.open(IndexFiles.of(store, folder, metadata), kind, domain, details)
+    return found, details

@@ -20,7 +20,7 @@ from lancelet.rows.addresses import UInt64s
 from lancelet.rows.ordering import order_of
 from lancelet.rows.runs import Int64s
 
-__all__ = ["sort_places", "sort_together"]
+__all__ = ["changes", "equal_runs", "sort_places", "sort_together"]
 
 #: So many values are looked at to guess how many are distinct.
 _SAMPLE = 2**12
@@ -66,6 +66,32 @@ def sort_together(values: Sequence[pa.Array], ids: Sequence[UInt64s]) -> tuple[p
     if bool(np.all(places[1:] > places[:-1])):
         return whole, together
     return whole.take(pa.array(places)), together[places]
+
+
+def equal_runs(values: pa.Array) -> Int64s:
+    """Where each run of equal values begins; nulls are alike, zeros of either sign are not.
+
+    >>> equal_runs(pa.array([None, None, 1, 2, 2])).tolist()
+    [0, 2, 3]
+    """
+    if not len(values):
+        return np.empty(0, np.int64)
+    return np.flatnonzero(np.concatenate(([True], changes(values[:-1], values[1:]))))
+
+
+def changes(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether the values of two arrays differ, place by place; as :func:`equal_runs` has it.
+
+    >>> changes(pa.array([0.0, None]), pa.array([-0.0, None])).tolist()
+    [True, False]
+    """
+    nulls = np.asarray(one.is_null()), np.asarray(other.is_null())
+    if is_number(one.type):
+        differ = number_keys(one, exact=True) != number_keys(other, exact=True)
+    else:
+        differ = np.asarray(pc.fill_null(pc.not_equal(one, other), True))
+    found: npt.NDArray[np.bool_] = np.where(nulls[0] | nulls[1], nulls[0] != nulls[1], differ)
+    return found
 
 
 def _is_whole(kind: pa.DataType) -> bool:

@@ -53,6 +53,12 @@ class NullRows:
         if values.null_count:
             self._parts.append(RowSet.of(batch.column(IDS).to_numpy()[np.asarray(values.is_null())]))
 
+    def watched(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Hand on rows whose nulls have been taken in."""
+        for batch in rows:
+            self.add(batch)
+            yield batch
+
     def rows(self) -> RowSet:
         """All of them."""
         return union_all(self._parts)
@@ -126,9 +132,13 @@ class ZonePlaces:
         """Memory held."""
         return self.fragments.nbytes + self.starts.nbytes + self.lengths.nbytes
 
+    def arrays(self) -> tuple[UInt64s, UInt64s, UInt64s]:
+        """Fragments, starts and lengths."""
+        return self.fragments, self.starts, self.lengths
+
     def columns(self) -> dict[str, pa.Array]:
         """As a file has them."""
-        return dict(zip(_COLUMNS, map(pa.array, (self.fragments, self.starts, self.lengths)), strict=True))
+        return dict(zip(_COLUMNS, map(pa.array, self.arrays()), strict=True))
 
     def rows(self, kept: npt.NDArray[np.bool_]) -> RowSet:
         """The rows of some of the zones."""

@@ -17,7 +17,7 @@ from lancelet.index.scalar.bloom_filter.search import DATA, FILE, HAS_NULL, ITEM
 from lancelet.index.zones import NULL_BITMAP, NullRows, Zone, ZonePlaces, zones_of
 from lancelet.rows.row_sets import write_row_set
 
-__all__ = ["SCHEMA", "TYPE_URL", "build_bloom_filter", "write_bloom_filters"]
+__all__ = ["SCHEMA", "TYPE_URL", "build_bloom_filter", "filter_batches", "write_bloom_filters"]
 
 TYPE_URL = "/lance.index.pb.BloomFilterIndexDetails"
 SCHEMA = pa.schema(
@@ -39,15 +39,16 @@ def build_bloom_filter(rows: Iterable[pa.RecordBatch], target: Target, parameter
     items = whole(parameters, "number_of_items", ITEMS)
     probability = number(parameters, "probability", PROBABILITY, above=0, below=1)
     nulls = NullRows()
+    batches = filter_batches(rows, nulls, items, probability)
+    return write_bloom_filters(batches, lambda: write_row_set(nulls.rows()), items, probability, target)
 
-    def watched() -> Iterator[pa.RecordBatch]:
-        for batch in rows:
-            nulls.add(batch)
-            yield batch
 
+def filter_batches(
+    rows: Iterable[pa.RecordBatch], nulls: NullRows, items: int, probability: float
+) -> Iterator[pa.RecordBatch]:
+    """The filters of zones of so many rows, which come in the order of their addresses; nulls are noted on the way."""
     size = filter_bytes(items, probability)
-    lines = (_line(zone, size) for zone in zones_of(watched(), items))
-    return write_bloom_filters(_batches(lines), lambda: write_row_set(nulls.rows()), items, probability, target)
+    return _batches(_line(zone, size) for zone in zones_of(nulls.watched(rows), items))
 
 
 _Line = tuple[int, int, int, bool, bytes]

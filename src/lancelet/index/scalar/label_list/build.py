@@ -18,10 +18,10 @@ from lancelet.index.scalar.label_list.search import NULL_LISTS
 from lancelet.index.zones import NullRows
 from lancelet.rows.row_sets import write_row_set
 
-__all__ = ["TYPE_URL", "build_label_list", "is_labels"]
+__all__ = ["TYPE_URL", "VERSION", "build_label_list", "is_labels"]
 
 TYPE_URL = "/lance.table.LabelListIndexDetails"
-_VERSION = 1
+VERSION = 1
 
 
 def is_labels(kind: pa.DataType) -> bool:
@@ -40,7 +40,7 @@ def build_label_list(rows: Iterable[pa.RecordBatch], kind: pa.DataType, target: 
     with target.file(FILE, bitmap_schema(kind.value_type)) as file:
         write_bitmaps(items, kind.value_type, file)
         file.add_schema_metadata(NULL_LISTS, str(file.add_global_buffer(write_row_set(nulls.rows()))))
-    return target.built(TYPE_URL, _VERSION)
+    return target.built(TYPE_URL, VERSION)
 
 
 def _items(rows: Iterable[pa.RecordBatch], nulls: NullRows) -> Iterator[pa.RecordBatch]:
@@ -48,5 +48,6 @@ def _items(rows: Iterable[pa.RecordBatch], nulls: NullRows) -> Iterator[pa.Recor
     for batch in rows:
         nulls.add(batch)
         lists, ids = batch.column(VALUES), batch.column(IDS).to_numpy()
-        parents = np.asarray(pc.list_parent_indices(lists))
-        yield rows_of(pc.list_flatten(lists), pa.array(ids[parents]))
+        # Null lists may have items behind them that no one sees.
+        counts = np.asarray(pc.list_value_length(lists).fill_null(0))
+        yield rows_of(pc.list_flatten(lists), pa.array(np.repeat(ids, counts)))

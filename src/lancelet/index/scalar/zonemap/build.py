@@ -7,7 +7,7 @@ The bounds are of what is neither null nor NaN; a zone with any NaN has NaN for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,9 @@ from lancelet.index.order import extremes
 from lancelet.index.parameters import whole
 from lancelet.index.scalar.zonemap.search import FILE, ROWS_PER_ZONE
 from lancelet.index.zones import NULL_BITMAP, NullRows, Zone, ZonePlaces, zones_of
-from lancelet.rows.row_sets import write_row_set
+from lancelet.rows.row_sets import RowSet, write_row_set
 
-__all__ = ["TYPE_URL", "build_zonemap", "write_zonemap", "zonemap_schema"]
+__all__ = ["TYPE_URL", "build_zonemap", "lines_of", "write_zonemap", "zonemap_schema"]
 
 TYPE_URL = "/lance.table.ZoneMapIndexDetails"
 
@@ -32,17 +32,17 @@ def build_zonemap(
 ) -> Built:
     """Write the index of rows that come in the order of their addresses. Parameter: ``rows_per_zone``."""
     size = whole(parameters, "rows_per_zone", ROWS_PER_ZONE)
+    lines, nulls = lines_of(rows, kind, size)
+    return write_zonemap(lines, write_row_set(nulls), size, target)
+
+
+def lines_of(rows: Iterable[pa.RecordBatch], kind: pa.DataType, size: int) -> tuple[pa.RecordBatch, RowSet]:
+    """The lines of zones of so many rows, which come in the order of their addresses, and the rows that are null."""
     nulls = NullRows()
-
-    def watched() -> Iterator[pa.RecordBatch]:
-        for batch in rows:
-            nulls.add(batch)
-            yield batch
-
     lines = _Lines(kind)
-    for zone in zones_of(watched(), size):
+    for zone in zones_of(nulls.watched(rows), size):
         lines.add(zone)
-    return write_zonemap(lines.batch(), write_row_set(nulls.rows()), size, target)
+    return lines.batch(), nulls.rows()
 
 
 def write_zonemap(lines: pa.RecordBatch, nulls: bytes | None, size: int, target: Target) -> Built:

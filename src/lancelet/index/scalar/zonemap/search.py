@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from lancelet.errors import Corrupt
 from lancelet.index.answers import Answer, Domain, Statistics
-from lancelet.index.files import IndexFiles
+from lancelet.index.files import IndexFiles, StoredTable
 from lancelet.index.order import compare, extremes, holds_nan
 from lancelet.index.queries import Between, Equals, IsIn, IsNull, Query
 from lancelet.index.types import fits
@@ -21,7 +21,7 @@ from lancelet.rows.masks import SelectionMask
 from lancelet.rows.row_sets import NO_ROWS, RowSet
 from lancelet.storage.objects import process_objects
 
-__all__ = ["FILE", "ROWS_PER_ZONE", "ZoneMapIndex"]
+__all__ = ["FILE", "ROWS_PER_ZONE", "ZoneMapIndex", "Zones", "read_zones"]
 
 FILE = "zonemap.lance"
 ROWS_PER_ZONE = 8192
@@ -31,7 +31,7 @@ _MOST_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Zones:
+class Zones:
     """All that the file says, in memory."""
 
     low: pa.Array
@@ -44,6 +44,20 @@ class _Zones:
     #: Whether nothing is known of a zone's bounds, though it may hold values.
     unknown: Bools
     rows_per_zone: int
+
+
+def read_zones(table: StoredTable, kind: pa.DataType) -> Zones:
+    """All that the file of an index over a type says. Corrupt where it is over another."""
+    low, high, null_counts, nan_counts = table.read(["min", "max", "null_count", "nan_count"])
+    if low.type != kind or high.type != kind:
+        raise Corrupt(f"the index is over {low.type}, its column is {kind}", uri=table.uri, column="min")
+    places = ZonePlaces.read(table)
+    nulls, nans = (np.asarray(counts).astype(np.int64) for counts in (null_counts, nan_counts))
+    # No bounds mean nothing but nulls and NaNs, or a writer that knows no bounds of the type.
+    missing = np.asarray(low.is_null()) & np.asarray(high.is_null())
+    unknown = missing & (nulls + nans < places.lengths.astype(np.int64))
+    rows = table.number("rows_per_zone", ROWS_PER_ZONE)
+    return Zones(low, high, nulls, nans, places, read_null_rows(table), unknown, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +98,14 @@ class ZoneMapIndex:
         """Load the file."""
         self._zones()
 
-    def _zones(self) -> _Zones:
-        return process_objects().get((self.files.uri(FILE), "zones", str(self.value_type)), self._load)
+    def _zones(self) -> Zones:
+        def make() -> tuple[Zones, int]:
+            zones = read_zones(self.files.open(FILE), self.value_type)
+            return zones, int(zones.low.nbytes + zones.high.nbytes) + zones.places.nbytes + 17 * len(zones.places)
 
-    def _load(self) -> tuple[_Zones, int]:
-        table = self.files.open(FILE)
-        low, high, null_counts, nan_counts = table.read(["min", "max", "null_count", "nan_count"])
-        if low.type != self.value_type or high.type != self.value_type:
-            raise Corrupt(f"the index is over {low.type}, its column is {self.value_type}", uri=table.uri, column="min")
-        places = ZonePlaces.read(table)
-        nulls, nans = (np.asarray(counts).astype(np.int64) for counts in (null_counts, nan_counts))
-        # No bounds mean nothing but nulls and NaNs, or a writer that knows no bounds of the type.
-        missing = np.asarray(low.is_null()) & np.asarray(high.is_null())
-        unknown = missing & (nulls + nans < places.lengths.astype(np.int64))
-        rows = table.number("rows_per_zone", ROWS_PER_ZONE)
-        zones = _Zones(low, high, nulls, nans, places, read_null_rows(table), unknown, rows)
-        return zones, int(low.nbytes + high.nbytes) + places.nbytes + 17 * len(places)
+        return process_objects().get((self.files.uri(FILE), "zones", str(self.value_type)), make)
 
-    def _kept(self, zones: _Zones, query: Query) -> Bools:
+    def _kept(self, zones: Zones, query: Query) -> Bools:
         match query:
             case Equals(value):
                 return self._between(zones, Between(value, value))
@@ -116,7 +120,7 @@ class ZoneMapIndex:
                 return self._between(zones, _around(values))
         raise TypeError(f"a ZONEMAP index is not asked {query}")
 
-    def _between(self, zones: _Zones, query: Between) -> Bools:
+    def _between(self, zones: Zones, query: Between) -> Bools:
         kept = np.ones(len(zones.places), np.bool_)
         if query.high is not None:
             kept &= compare(zones.low, query.high, "<=" if query.high_inclusive else "<")
