@@ -14,8 +14,8 @@ from lancelet.format.indexes import IndexMetadata
 
 __all__ = [
     "Clash",
-    "added_names",
     "base_clash",
+    "common_names",
     "config_clash",
     "covered_fragments",
     "dropped_fields",
@@ -113,9 +113,15 @@ def covered_fragments(operation: op.Operation) -> set[int] | None:
     return covered
 
 
-def added_names(operation: op.Operation) -> set[str]:
-    """Names of the indexes that an operation puts in."""
-    return {item.name for item in operation.new_indexes} if isinstance(operation, op.CreateIndex) else set()
+def common_names(ours: op.Operation, theirs: op.Operation) -> set[str]:
+    """Names of indexes that both put in or take out; those that both take out are no matter."""
+    if not isinstance(ours, op.CreateIndex) or not isinstance(theirs, op.CreateIndex):
+        return set()
+    added = [{item.name for item in one.new_indexes} for one in (ours, theirs)]
+    touched = [
+        names | {item.name for item in one.removed_indexes} for names, one in zip(added, (ours, theirs), strict=True)
+    ]
+    return (added[0] & touched[1]) | (touched[0] & added[1])
 
 
 def dropped_fields(ours: op.Operation, theirs: op.Operation) -> set[int]:

@@ -24,8 +24,8 @@ from lancelet.format.fragments import Fragment
 from lancelet.format.transaction import Transaction
 from lancelet.table.clashes import (
     Clash,
-    added_names,
     base_clash,
+    common_names,
     config_clash,
     covered_fragments,
     dropped_fields,
@@ -225,9 +225,9 @@ def _cover(ours: Ours, theirs: op.Operation) -> Clash | None:
 
 
 def _names(ours: Ours, theirs: op.Operation) -> Clash | None:
-    """Both make an index of one name."""
-    common = added_names(ours.operation) & added_names(theirs)
-    return retry(f"index {min(common)!r} was built by both") if common else None
+    """Both make or change an index of one name."""
+    common = common_names(ours.operation, theirs)
+    return retry(f"index {min(common)!r} was changed by both") if common else None
 
 
 def _fields(ours: Ours, theirs: op.Operation) -> Clash | None:
