@@ -7,6 +7,7 @@ from lancelet.kernels.reference import bitpack as bitpack
 from lancelet.kernels.reference import bloom as bloom
 from lancelet.kernels.reference import chunk_rows as chunk_rows
 from lancelet.kernels.reference import chunking as chunking
+from lancelet.kernels.reference import distances as distances
 from lancelet.kernels.reference import fsst as fsst
 from lancelet.kernels.reference import fsst_encode as fsst_encode
 from lancelet.kernels.reference import gather as gather
