@@ -92,7 +92,11 @@ def local_time(naive: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
 
 def shown(value: pa.Scalar) -> str:
     """A constant as messages show it."""
-    text = repr(value.as_py()) if value.is_valid and not pat.is_temporal(value.type) else str(value)
+    if value.is_valid and pat.is_temporal(value.type) and not pat.is_interval(value.type):
+        # By Arrow: Python has no dates beyond the year 9999.
+        text = str(converted(pa.repeat(value, 1), pa.string())[0].as_py())
+    else:
+        text = repr(value.as_py()) if value.is_valid else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

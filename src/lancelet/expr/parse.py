@@ -39,11 +39,11 @@ def parse_filter(text: str | pc.Expression | bytes, schema: pa.Schema) -> Expr:
     if isinstance(text, pc.Expression):
         from lancelet.expr.from_pyarrow import translated
 
-        return condition(translated(text, schema))
+        return _checked(condition(translated(text, schema)))
     if isinstance(text, bytes | bytearray | memoryview):
         from lancelet.expr.from_substrait import translated_message
 
-        return condition(translated_message(bytes(text), schema))
+        return _checked(condition(translated_message(bytes(text), schema)))
     return _Text(text, schema).condition()
 
 

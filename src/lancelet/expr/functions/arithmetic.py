@@ -13,6 +13,7 @@ import pyarrow.types as pat
 from lancelet.errors import InvalidInput
 from lancelet.expr.functions.define import Datum, Function, cast_to
 from lancelet.expr.functions.intervals import moved, time_arithmetic
+from lancelet.expr.limits import exactly
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import as_decimal, decimal_of, is_number, numeric_type, plain
 from lancelet.expr.vectors import column, from_numpy, raw_values, valid_in_all
@@ -197,6 +198,6 @@ def _negative(call: Call, values: Sequence[Datum], _: int) -> Datum:
 
 
 FUNCTIONS = (
-    Function("negative", _bind_negative, _negative),
-    *(Function(name, lambda name, arguments: calculated(name, *arguments), _run) for name in "+-*/%"),
+    Function("negative", exactly(1, _bind_negative), _negative),
+    *(Function(name, exactly(2, lambda name, arguments: calculated(name, *arguments)), _run) for name in "+-*/%"),
 )

@@ -10,6 +10,7 @@ import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
 from lancelet.expr.functions.define import Datum, Function, cast_to
+from lancelet.expr.limits import exactly
 from lancelet.expr.tree import Call, Expr
 from lancelet.expr.types import numeric_type, plain
 
@@ -59,7 +60,7 @@ def _bind_not(name: str, arguments: Sequence[Expr]) -> Expr:
 
 
 FUNCTIONS = (
-    *(Function(name, _bind, _run) for name in _KERNELS),
-    *(Function(name, _bind_shift, _shifted) for name in ("<<", ">>")),
-    Function("~", _bind_not, lambda _, values, __: pc.bit_wise_not(values[0])),
+    *(Function(name, exactly(2, _bind), _run) for name in _KERNELS),
+    *(Function(name, exactly(2, _bind_shift), _shifted) for name in ("<<", ">>")),
+    Function("~", exactly(1, _bind_not), lambda _, values, __: pc.bit_wise_not(values[0])),
 )

@@ -12,6 +12,7 @@ from lancelet.errors import InvalidInput
 from lancelet.expr.arrow_names import arrow_name, arrow_type_named
 from lancelet.expr.casting import can_convert, converted
 from lancelet.expr.functions.define import Datum, Function, cast_to
+from lancelet.expr.limits import exactly
 from lancelet.expr.literals import shown
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import plain
@@ -47,8 +48,6 @@ def _cast(call: Call, values: Sequence[Datum], _: int) -> Datum:
 
 
 def _bind_arrow_cast(name: str, arguments: Sequence[Expr]) -> Expr:
-    if len(arguments) != 2:
-        raise InvalidInput(f"{name} takes 2 arguments, found {len(arguments)}")
     value, kind = arguments
     if not isinstance(kind, Literal) or not isinstance(kind.value.as_py(), str):
         raise InvalidInput(f"{name} takes the name of an Arrow type as argument 2, found {kind.type}")
@@ -64,14 +63,10 @@ def _is_zoned(kind: pa.DataType) -> bool:
 
 
 def _bind_cast_to_type(name: str, arguments: Sequence[Expr]) -> Expr:
-    if len(arguments) != 2:
-        raise InvalidInput(f"{name} takes 2 arguments, found {len(arguments)}")
     return cast(arguments[0], plain(arguments[1].type), attempt=name.startswith("try"))
 
 
-def _bind_typeof(name: str, arguments: Sequence[Expr]) -> Expr:
-    if len(arguments) != 1:
-        raise InvalidInput(f"{name} takes 1 argument, found {len(arguments)}")
+def _bind_typeof(_: str, arguments: Sequence[Expr]) -> Expr:
     return Literal(pa.scalar(arrow_name(arguments[0].type)))
 
 
@@ -81,6 +76,10 @@ def _bind_local_time(name: str, arguments: Sequence[Expr]) -> Expr:
     if not pat.is_timestamp(value.type):
         raise InvalidInput(f"{name} takes a timestamp, found {value.type}")
     return value if value.type.tz is None else Call("to_local_time", (value,), pa.timestamp(value.type.unit))
+
+
+def _shown_time(_: Call, values: Sequence[Datum], rows: int) -> Datum:
+    return pc.local_timestamp(column(values[0], rows))
 
 
 def _bind_unbound(name: str, arguments: Sequence[Expr]) -> Expr:
@@ -106,11 +105,11 @@ def _bind_at_zone(_: str, arguments: Sequence[Expr]) -> Expr:
 FUNCTIONS = (
     Function("cast", _bind_unbound, _cast),
     Function("try_cast", _bind_unbound, _cast),
-    Function("arrow_cast", _bind_arrow_cast, None),
-    Function("try_arrow_cast", _bind_arrow_cast, None, ("arrow_try_cast",)),
-    Function("cast_to_type", _bind_cast_to_type, None),
-    Function("try_cast_to_type", _bind_cast_to_type, None),
-    Function("arrow_typeof", _bind_typeof, None),
-    Function("at_time_zone", _bind_at_zone, None),
-    Function("to_local_time", _bind_local_time, lambda _, values, rows: pc.local_timestamp(column(values[0], rows))),
+    Function("arrow_cast", exactly(2, _bind_arrow_cast), None),
+    Function("try_arrow_cast", exactly(2, _bind_arrow_cast), None, ("arrow_try_cast",)),
+    Function("cast_to_type", exactly(2, _bind_cast_to_type), None),
+    Function("try_cast_to_type", exactly(2, _bind_cast_to_type), None),
+    Function("arrow_typeof", exactly(1, _bind_typeof), None),
+    Function("at_time_zone", exactly(2, _bind_at_zone), None),
+    Function("to_local_time", exactly(1, _bind_local_time), _shown_time),
 )

@@ -14,6 +14,7 @@ from lancelet.errors import InvalidInput, Unsupported
 from lancelet.expr.bits import is_false, is_true
 from lancelet.expr.functions.define import Datum, Function, cast_to
 from lancelet.expr.functions.equality import alike
+from lancelet.expr.limits import exactly
 from lancelet.expr.literals import Fitted, fitted, local_time, shown
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import common_type, integer_bounds, is_binary, is_nested, is_text, plain
@@ -268,9 +269,13 @@ def _truth(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     return pc.invert(found) if call.function.startswith("is_not") else found
 
 
+def _bind_in(name: str, arguments: Sequence[Expr]) -> Expr:
+    if not arguments:
+        raise InvalidInput(f"{name} takes a value and others, found nothing")
+    return one_of(arguments[0], arguments[1:])
+
+
 def _bind_null(name: str, arguments: Sequence[Expr]) -> Expr:
-    if len(arguments) != 1:
-        raise InvalidInput(f"{name} takes 1 argument, found {len(arguments)}")
     return Call(name, tuple(arguments), pa.bool_())
 
 
@@ -279,14 +284,16 @@ def _bound_comparison(name: str, arguments: Sequence[Expr]) -> Expr:
 
 
 FUNCTIONS = (
-    *(Function(name, _bound_comparison, _compare) for name in MIRRORED),
-    Function("is_distinct", _bind_distinct, _distinct, strict=False),
-    Function("is_not_distinct", _bind_distinct, _distinct, strict=False),
-    Function("in", lambda _, arguments: one_of(arguments[0], arguments[1:]), _in, cost=3),
+    *(Function(name, exactly(2, _bound_comparison), _compare) for name in MIRRORED),
+    Function("is_distinct", exactly(2, _bind_distinct), _distinct, strict=False),
+    Function("is_not_distinct", exactly(2, _bind_distinct), _distinct, strict=False),
+    Function("in", _bind_in, _in, cost=3),
     *(
-        Function(name, _bind_truth, _truth, strict=False)
+        Function(name, exactly(1, _bind_truth), _truth, strict=False)
         for name in ("is_true", "is_false", "is_not_true", "is_not_false")
     ),
-    Function("is_null", _bind_null, lambda _, values, __: pc.is_null(values[0]), strict=False),
-    Function("is_not_null", _bind_null, lambda _, values, __: pc.is_valid(values[0]), ("is_valid",), strict=False),
+    Function("is_null", exactly(1, _bind_null), lambda _, values, __: pc.is_null(values[0]), strict=False),
+    Function(
+        "is_not_null", exactly(1, _bind_null), lambda _, values, __: pc.is_valid(values[0]), ("is_valid",), strict=False
+    ),
 )

@@ -22,6 +22,7 @@ from lancelet.expr.functions.list_items import (
     numbered,
     sort_ranks,
 )
+from lancelet.expr.limits import within_limits
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import is_list, plain
 from lancelet.expr.vectors import Bools, column, raw_values, valid_in_all
@@ -262,6 +263,7 @@ def _resize(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     wanted = np.maximum(raw_values(sizes), 0)
     if valid is not None:
         wanted = np.where(valid, wanted, 0)
+    within_limits(call.function, wanted)
     inside = np.arange(int(wanted.sum())) - np.repeat(np.cumsum(wanted) - wanted, wanted)
     owners = np.repeat(np.arange(rows), wanted)
     there = inside < items.lengths[owners]

@@ -156,12 +156,7 @@ def sort_ranks(values: pa.Array) -> Int64s:
     if is_nested(values.type):
         raise Unsupported(f"items of {values.type} are put in order: nested values have none")
     narrow = values.cast(pa.float32()) if pat.is_float16(values.type) else values
-    ranks = raw_values(pc.rank(narrow, sort_keys="ascending", null_placement="at_start", tiebreaker="dense"))
-    made = ranks.astype(np.int64)
-    if narrow.null_count:
-        return made - 1
-    if pat.is_floating(narrow.type) and len(made):
-        # Arrow ranks not-a-number with the nulls, before all others.
-        nan = np.isnan(raw_values(narrow))
-        made = np.where(nan, made.max() + 1, made)
-    return made
+    # Behind all values come not-a-number and then nulls.
+    made = raw_values(pc.rank(narrow, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
+    nulls = nulls_of(narrow)
+    return made if nulls is None else np.where(nulls, 0, made)

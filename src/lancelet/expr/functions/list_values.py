@@ -14,6 +14,7 @@ from lancelet.expr.casting import converted
 from lancelet.expr.functions.conditional import alike_values
 from lancelet.expr.functions.define import INTEGER, TEXT, Datum, Function, cast_to, takes
 from lancelet.expr.functions.list_items import as_list, items_of, list_of, listed, sort_ranks
+from lancelet.expr.limits import within_limits
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import is_nested, is_number, is_text, plain
 from lancelet.expr.vectors import Bools, by_value, column, from_numpy, raw_values, valid_in_all
@@ -145,6 +146,8 @@ def _range(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     if np.any((step == 0) & known):
         raise InvalidInput(f"{call.function} goes in steps of 0, expected another number")
     stride = np.where(step == 0, 1, step)
+    ahead = (stop.astype(float) - start) / stride
+    within_limits(call.function, np.where(known, np.maximum(ahead, 0), 0))
     inclusive = call.function == "generate_series"
     span = np.where(stride > 0, stop - start, start - stop) + (1 if inclusive else 0)
     counts = np.where(known, np.maximum(-(-span // np.abs(stride)), 0), 0)
@@ -163,6 +166,7 @@ def _bind_repeat(name: str, arguments: Sequence[Expr]) -> Expr:
 def _repeat(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     value, times = (column(each, rows) for each in values)
     counts = np.where(np.asarray(times.is_valid()), np.maximum(raw_values(times), 0), 0)
+    within_limits(call.function, counts)
     repeated = value.take(pa.array(np.repeat(np.arange(rows), counts)))
     return listed(counts, repeated, valid_in_all(times), call.type)
 

@@ -28,6 +28,7 @@ from lancelet.expr.functions.define import (
     same_as,
     takes,
 )
+from lancelet.expr.limits import exactly
 from lancelet.expr.tree import Call, Expr
 from lancelet.expr.types import decimal_of, is_number, numeric_type, plain
 from lancelet.expr.vectors import column, from_numpy, raw_values, valid_in_all
@@ -250,5 +251,5 @@ FUNCTIONS = (
     Function("nanvl", _bind_nanvl, _loop(lambda one, two: np.where(np.isnan(one), two, one))),
     Function("pi", takes(returns=pa.float64()), lambda _call, _values, _rows: pa.scalar(math.pi)),
     Function("random", takes(returns=pa.float64()), _random, ("rand",), constant=False),
-    Function("mod", lambda _, arguments: calculated("%", *arguments), None),
+    Function("mod", exactly(2, lambda _, arguments: calculated("%", *arguments)), None),
 )

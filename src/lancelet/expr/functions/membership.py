@@ -24,9 +24,11 @@ def one_of_list(value: Expr, items: pa.Array) -> Expr:
     <pyarrow.ListScalar: [1, 2]>
     """
     kind = plain(value.type)
-    made = _fitted(items, kind)
+    made = _fitted(items.drop_null(), kind)
     if made is None:
         return one_of(value, [Literal(item) for item in items])
+    if items.null_count:
+        made = pa.concat_arrays([made, pa.nulls(1, made.type)])
     lists = pa.ListArray.from_arrays(pa.array([0, len(made)], pa.int32()), made)
     return Call("in", (cast_to(value, kind), Literal(lists[0])), pa.bool_())
 

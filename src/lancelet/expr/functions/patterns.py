@@ -13,6 +13,7 @@ import pyarrow.types as pat
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.expr.functions.define import INTEGER, TEXT, Datum, Function, takes
 from lancelet.expr.functions.places import letters_before
+from lancelet.expr.limits import between
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import is_text
 from lancelet.expr.vectors import column, from_numpy, raw_values, valid_in_all
@@ -269,9 +270,9 @@ def _regexp_instr(_: Call, values: Sequence[Datum], rows: int) -> Datum:
 
 
 FUNCTIONS = (
-    Function("like", _bind_like, _like, cost=8),
-    Function("ilike", _bind_like, _like, cost=10),
-    Function("similar_to", _bind_like, _like, cost=20),
+    Function("like", between(2, 3, _bind_like), _like, cost=8),
+    Function("ilike", between(2, 3, _bind_like), _like, cost=10),
+    Function("similar_to", between(2, 3, _bind_like), _like, cost=20),
     Function("regexp_like", takes(TEXT, TEXT, TEXT, least=2, returns=pa.bool_()), _regexp_like, cost=20),
     Function("regexp_ilike", takes(TEXT, TEXT, returns=pa.bool_()), _regexp_like, cost=20),
     Function(

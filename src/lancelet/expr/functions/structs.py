@@ -131,6 +131,8 @@ def _bind_map(name: str, arguments: Sequence[Expr]) -> Expr:
         raise InvalidInput(f"{name} takes a list of keys and a list of values, found {len(arguments)} arguments")
     (keys,), _ = bound_lists(name, arguments[:1])
     (items,), _ = bound_lists(name, arguments[1:])
+    if pat.is_null(keys.type.value_type):
+        raise InvalidInput(f"{name} takes a list of keys, found only nulls")
     return Call(name, (keys, items), pa.map_(keys.type.value_type, items.type.value_type))
 
 

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
-from lancelet.expr.functions.define import INTEGER, PRINTABLE, TEXT, Bind, Datum, Function, same_as, takes
+from lancelet.expr.functions.define import INTEGER, PRINTABLE, TEXT, Bind, Datum, Function, cast_to, same_as, takes
 from lancelet.expr.functions.patterns import for_each_pattern
 from lancelet.expr.functions.places import letters_before
+from lancelet.expr.limits import within_limits
 from lancelet.expr.tree import Call, Expr
-from lancelet.expr.types import is_list, plain
+from lancelet.expr.types import is_binary, is_list, plain
 from lancelet.expr.vectors import by_value, column, from_numpy, list_spans, raw_values, valid_in_all
 
 __all__ = ["FUNCTIONS"]
@@ -31,9 +32,14 @@ def _simple(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[Call, Sequence[
 
 
 def _bind_size(name: str, arguments: Sequence[Expr]) -> Expr:
-    """Sizes of large text are 64 bits wide. ``length`` of a list counts its items."""
+    """Sizes of large text are 64 bits wide. Of bytes, whatever the name, the bytes are counted."""
     if len(arguments) == 1 and is_list(plain(arguments[0].type)):
         raise InvalidInput(f"{name} takes text, found {arguments[0].type}", hint="array_length counts items")
+    if len(arguments) == 1 and is_binary(arguments[0].type):
+        kind = plain(arguments[0].type)
+        wide = pat.is_large_binary(kind)
+        bound = cast_to(arguments[0], kind if wide else pa.binary())
+        return Call(name, (bound,), pa.int64() if wide else pa.int32())
     return _SIZED(name, arguments)
 
 
@@ -46,7 +52,7 @@ _SIZED = takes(PRINTABLE, returns=_size_type)
 
 def _sized(kernel: Callable[[pa.Array], pa.Array], factor: int = 1) -> Callable[[Call, Sequence[Datum], int], Datum]:
     def run(call: Call, values: Sequence[Datum], rows: int) -> Datum:
-        counted = kernel(column(values[0], rows))
+        counted = (_bytes if is_binary(values[0].type) else kernel)(column(values[0], rows))
         return (pc.multiply(counted, factor) if factor > 1 else counted).cast(call.type)
 
     return run
@@ -122,6 +128,7 @@ def _pad(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     if given is None or None in given or (len(given) > 1 and len(str(given[1])) != 1):
         return by_value(lambda *each: _padded(*each, left=left), values, rows, call.type)
     width = max(int(given[0]), 0)  # type: ignore[call-overload]
+    within_limits(call.function, [width * rows])
     fill = str(given[1]) if len(given) > 1 else " "
     made = (pc.utf8_lpad if left else pc.utf8_rpad)(column(values[0], rows), width=width, padding=fill)
     return pc.utf8_slice_codeunits(made, 0, width)
@@ -129,6 +136,7 @@ def _pad(call: Call, values: Sequence[Datum], rows: int) -> Datum:
 
 def _padded(text: str, width: int, fill: str = " ", *, left: bool) -> str:
     missing = max(width, 0) - len(text)
+    within_limits("lpad" if left else "rpad", [missing])
     if missing <= 0 or not fill:
         return text[: max(width, 0)]
     filling = (fill * (missing // len(fill) + 1))[:missing]
@@ -143,8 +151,11 @@ def _replace(call: Call, values: Sequence[Datum], rows: int) -> Datum:
 
 
 def _repeat(call: Call, values: Sequence[Datum], rows: int) -> Datum:
-    times = pc.max_element_wise(values[1], pa.scalar(0, pa.int64()), skip_nulls=False)
-    return pc.binary_repeat(column(values[0], rows), times).cast(call.type)
+    text, times = column(values[0], rows), column(values[1], rows)
+    times = pc.max_element_wise(times, pa.scalar(0, pa.int64()), skip_nulls=False)
+    sizes = pc.multiply(pc.binary_length(text).cast(pa.float64()), times.cast(pa.float64(), safe=False))
+    within_limits(call.function, sizes.fill_null(0))
+    return pc.binary_repeat(text, times).cast(call.type)
 
 
 _TESTS: dict[str, tuple[Callable[..., pa.Array], Callable[[str, str], bool]]] = {

@@ -4,6 +4,7 @@ isort:skip_file
 Expressions as Substrait exchanges them: the parts that filters and computed columns are made of."""
 
 from collections import abc as _abc
+from google.protobuf import any_pb2 as _any_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -75,6 +76,26 @@ class ExtensionDeclaration(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
+    class UserType(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        TYPE_ANCHOR_FIELD_NUMBER: _builtins.int
+        NAME_FIELD_NUMBER: _builtins.int
+        type_anchor: _builtins.int
+        name: _builtins.str
+        def __init__(
+            self,
+            *,
+            type_anchor: _builtins.int = ...,
+            name: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "type_anchor", b"type_anchor"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class Function(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -94,17 +115,21 @@ class ExtensionDeclaration(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    EXTENSION_TYPE_FIELD_NUMBER: _builtins.int
     EXTENSION_FUNCTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def extension_type(self) -> Global___ExtensionDeclaration.UserType: ...
     @_builtins.property
     def extension_function(self) -> Global___ExtensionDeclaration.Function: ...
     def __init__(
         self,
         *,
+        extension_type: Global___ExtensionDeclaration.UserType | None = ...,
         extension_function: Global___ExtensionDeclaration.Function | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["extension_function", b"extension_function"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extension_function", b"extension_function", "extension_type", b"extension_type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["extension_function", b"extension_function"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extension_function", b"extension_function", "extension_type", b"extension_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -204,6 +229,42 @@ class Expression(_message.Message):
             def WhichOneof(self, oneof_group: _Never) -> None: ...
 
         @_typing.final
+        class Fields(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            FIELDS_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def fields(self) -> _containers.RepeatedCompositeFieldContainer[Global___Expression.Literal]: ...
+            def __init__(
+                self,
+                *,
+                fields: _abc.Iterable[Global___Expression.Literal] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class UserDefined(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            VALUE_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def value(self) -> _any_pb2.Any: ...
+            def __init__(
+                self,
+                *,
+                value: _any_pb2.Any | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
         class PrecisionTime(_message.Message):
             DESCRIPTOR: _descriptor.Descriptor
 
@@ -239,10 +300,12 @@ class Expression(_message.Message):
         VAR_CHAR_FIELD_NUMBER: _builtins.int
         FIXED_BINARY_FIELD_NUMBER: _builtins.int
         DECIMAL_FIELD_NUMBER: _builtins.int
+        STRUCT_FIELD_NUMBER: _builtins.int
         TIMESTAMP_TZ_FIELD_NUMBER: _builtins.int
         NULL_FIELD_NUMBER: _builtins.int
         LIST_FIELD_NUMBER: _builtins.int
         EMPTY_LIST_FIELD_NUMBER: _builtins.int
+        USER_DEFINED_FIELD_NUMBER: _builtins.int
         PRECISION_TIMESTAMP_FIELD_NUMBER: _builtins.int
         PRECISION_TIMESTAMP_TZ_FIELD_NUMBER: _builtins.int
         TYPE_VARIATION_REFERENCE_FIELD_NUMBER: _builtins.int
@@ -267,11 +330,15 @@ class Expression(_message.Message):
         @_builtins.property
         def decimal(self) -> Global___Expression.Literal.Decimal: ...
         @_builtins.property
+        def struct(self) -> Global___Expression.Literal.Fields: ...
+        @_builtins.property
         def null(self) -> Global___Type: ...
         @_builtins.property
         def list(self) -> Global___Expression.Literal.Items: ...
         @_builtins.property
         def empty_list(self) -> Global___Type.List: ...
+        @_builtins.property
+        def user_defined(self) -> Global___Expression.Literal.UserDefined: ...
         @_builtins.property
         def precision_timestamp(self) -> Global___Expression.Literal.PrecisionTime: ...
         @_builtins.property
@@ -295,19 +362,21 @@ class Expression(_message.Message):
             var_char: Global___Expression.Literal.VarChar | None = ...,
             fixed_binary: _builtins.bytes = ...,
             decimal: Global___Expression.Literal.Decimal | None = ...,
+            struct: Global___Expression.Literal.Fields | None = ...,
             timestamp_tz: _builtins.int = ...,
             null: Global___Type | None = ...,
             list: Global___Expression.Literal.Items | None = ...,
             empty_list: Global___Type.List | None = ...,
+            user_defined: Global___Expression.Literal.UserDefined | None = ...,
             precision_timestamp: Global___Expression.Literal.PrecisionTime | None = ...,
             precision_timestamp_tz: Global___Expression.Literal.PrecisionTime | None = ...,
             type_variation_reference: _builtins.int = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "boolean", b"boolean", "date", b"date", "decimal", b"decimal", "empty_list", b"empty_list", "fixed_binary", b"fixed_binary", "fixed_char", b"fixed_char", "fp32", b"fp32", "fp64", b"fp64", "i16", b"i16", "i32", b"i32", "i64", b"i64", "i8", b"i8", "list", b"list", "literal_type", b"literal_type", "null", b"null", "precision_timestamp", b"precision_timestamp", "precision_timestamp_tz", b"precision_timestamp_tz", "string", b"string", "time", b"time", "timestamp", b"timestamp", "timestamp_tz", b"timestamp_tz", "var_char", b"var_char"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "boolean", b"boolean", "date", b"date", "decimal", b"decimal", "empty_list", b"empty_list", "fixed_binary", b"fixed_binary", "fixed_char", b"fixed_char", "fp32", b"fp32", "fp64", b"fp64", "i16", b"i16", "i32", b"i32", "i64", b"i64", "i8", b"i8", "list", b"list", "literal_type", b"literal_type", "null", b"null", "precision_timestamp", b"precision_timestamp", "precision_timestamp_tz", b"precision_timestamp_tz", "string", b"string", "struct", b"struct", "time", b"time", "timestamp", b"timestamp", "timestamp_tz", b"timestamp_tz", "user_defined", b"user_defined", "var_char", b"var_char"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "boolean", b"boolean", "date", b"date", "decimal", b"decimal", "empty_list", b"empty_list", "fixed_binary", b"fixed_binary", "fixed_char", b"fixed_char", "fp32", b"fp32", "fp64", b"fp64", "i16", b"i16", "i32", b"i32", "i64", b"i64", "i8", b"i8", "list", b"list", "literal_type", b"literal_type", "null", b"null", "precision_timestamp", b"precision_timestamp", "precision_timestamp_tz", b"precision_timestamp_tz", "string", b"string", "time", b"time", "timestamp", b"timestamp", "timestamp_tz", b"timestamp_tz", "type_variation_reference", b"type_variation_reference", "var_char", b"var_char"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "boolean", b"boolean", "date", b"date", "decimal", b"decimal", "empty_list", b"empty_list", "fixed_binary", b"fixed_binary", "fixed_char", b"fixed_char", "fp32", b"fp32", "fp64", b"fp64", "i16", b"i16", "i32", b"i32", "i64", b"i64", "i8", b"i8", "list", b"list", "literal_type", b"literal_type", "null", b"null", "precision_timestamp", b"precision_timestamp", "precision_timestamp_tz", b"precision_timestamp_tz", "string", b"string", "struct", b"struct", "time", b"time", "timestamp", b"timestamp", "timestamp_tz", b"timestamp_tz", "type_variation_reference", b"type_variation_reference", "user_defined", b"user_defined", "var_char", b"var_char"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        _WhichOneofReturnType_literal_type: _TypeAlias = _typing.Literal["boolean", "i8", "i16", "i32", "i64", "fp32", "fp64", "string", "binary", "timestamp", "date", "time", "fixed_char", "var_char", "fixed_binary", "decimal", "timestamp_tz", "null", "list", "empty_list", "precision_timestamp", "precision_timestamp_tz"]  # noqa: Y015
+        _WhichOneofReturnType_literal_type: _TypeAlias = _typing.Literal["boolean", "i8", "i16", "i32", "i64", "fp32", "fp64", "string", "binary", "timestamp", "date", "time", "fixed_char", "var_char", "fixed_binary", "decimal", "struct", "timestamp_tz", "null", "list", "empty_list", "user_defined", "precision_timestamp", "precision_timestamp_tz"]  # noqa: Y015
         _WhichOneofArgType_literal_type: _TypeAlias = _typing.Literal["literal_type", b"literal_type"]  # noqa: Y015
         def WhichOneof(self, oneof_group: _WhichOneofArgType_literal_type) -> _WhichOneofReturnType_literal_type | None: ...
 
