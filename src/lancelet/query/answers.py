@@ -124,6 +124,9 @@ def _looked_up(lookup: IndexLookup, table: OpenTable) -> Answer:
         mask = answer.mask
         if index.domain is Domain.ROW_IDS:
             mask = SelectionMask(_addresses(mask.listed, table), _addresses(mask.nulls, table), mask.inverted)
+        elif segment.moves is not None:
+            moved = segment.moves.of_rows
+            mask = SelectionMask(moved(mask.listed), moved(mask.nulls), mask.inverted)
         own = RowSet.of_fragments(segment.fragments)
         listed.append(mask.true_among(own))
         nulls.append(mask.null_among(own))

@@ -13,15 +13,18 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lancelet.errors import Unsupported
 from lancelet.expr import Expr, conjuncts
 from lancelet.format.fields import Field, Schema
 from lancelet.format.indexes import IndexMetadata
 from lancelet.index.answers import OpenIndex, Skipped
 from lancelet.index.open import open_index
 from lancelet.index.queries import Query
+from lancelet.query.moved import moves_for
 from lancelet.query.request import column_named
 from lancelet.query.terms import All, Any, Node, Not, Term, terms_of
 from lancelet.rows.bitmaps import parse_bitmap
+from lancelet.rows.moves import Moves
 from lancelet.table.paths import Places
 
 __all__ = [
@@ -44,6 +47,8 @@ class Segment:
     metadata: IndexMetadata
     kind: pa.DataType
     fragments: frozenset[int]
+    #: Where rows went that the segment may name by the addresses they had; None where none did.
+    moves: Moves | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +145,23 @@ class _Choices:
     ) -> None:
         self._places, self._stable = places, stable_row_ids
         self.skipped: list[str] = []
+        self.by_path: dict[tuple[str, ...], dict[str, list[Segment]]] = {}
+        try:
+            moves = moves_for(indexes, places)
+        except Unsupported as error:
+            # Rows may be anywhere by now: no index is of use.
+            self.skipped.append(str(error))
+            return
         paths = _paths(places.manifest.schema)
         present = frozenset(places.manifest.fragments.ids().tolist()) if indexes else frozenset()
-        self.by_path: dict[tuple[str, ...], dict[str, list[Segment]]] = {}
         for item in indexes:
             path = paths.get(item.keyed_fields[0]) if len(item.keyed_fields) == 1 else None
             if path is None or item.fragment_bitmap is None:
                 continue
-            fragments = frozenset(parse_bitmap(item.fragment_bitmap, f"coverage of index {item.name!r}")) & present
+            named = parse_bitmap(item.fragment_bitmap, f"coverage of index {item.name!r}")
+            fragments = frozenset(named if moves is None else moves.of_fragments(named)) & present
             kind = column_named(".".join(path), schema).type
-            self.by_path.setdefault(path, {}).setdefault(item.name, []).append(Segment(item, kind, fragments))
+            self.by_path.setdefault(path, {}).setdefault(item.name, []).append(Segment(item, kind, fragments, moves))
 
     def answer(self, node: Node, *, nulls: bool) -> Lookups | None:
         """The lookups for a condition; ``nulls`` where it is part of one that is turned around."""
