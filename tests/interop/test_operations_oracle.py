@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lancelet.ops import columns, delete, new_columns, write
+from lancelet.ops import alter, columns, delete, new_columns, write
 from lancelet.ops.data_files import Limits
 from lancelet.query.scan import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, scan
 from lancelet.storage import open_store
@@ -123,7 +123,7 @@ class Lancelet:
         committed(columns.rename_columns(opened(root), names))
 
     def cast(self, root: str, column: str) -> None:
-        committed(new_columns.cast_column(opened(root), column, pa.int64()))
+        committed(alter.cast_column(opened(root), column, pa.int64()))
 
     def restore(self, root: str, version: int) -> None:
         snapshot = opened(root)

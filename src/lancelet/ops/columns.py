@@ -16,11 +16,20 @@ from lancelet.table.commit import commit
 from lancelet.table.outcome import Outcome
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["drop_columns", "plan_drop", "plan_rename", "plan_reorder", "rename_columns", "reorder_columns"]
+__all__ = [
+    "check_names",
+    "drop_columns",
+    "plan_drop",
+    "plan_rename",
+    "plan_reorder",
+    "rename_columns",
+    "reorder_columns",
+]
 
 
 def plan_drop(schema: Schema, paths: Iterable[str]) -> Schema:
-    """A schema without the columns at some dotted paths. InvalidInput where nothing would be left.
+    """A schema without the columns at some dotted paths, and structs left without any field. InvalidInput where nothing
+    would be left.
 
     >>> two = Schema((Field("a", "int8"), Field("b", "int8"))).with_ids()
     >>> [(item.name, item.id) for item in plan_drop(two, ["a"]).fields]
@@ -46,7 +55,7 @@ def plan_rename(schema: Schema, names: Mapping[str, str]) -> Schema:
         if not name or "." in name:
             raise InvalidInput(f"a column cannot be named {name!r}", hint="give a name without dots")
     schema = replace(schema, fields=tuple(_renamed(item, renamed) for item in schema.fields))
-    _check_names(schema.fields, "the table")
+    check_names(schema.fields, "the table")
     return schema
 
 
@@ -109,20 +118,21 @@ def _without(fields: Sequence[Field], path: Sequence[str]) -> tuple[Field, ...]:
         if item.name != path[0]:
             kept.append(item)
         elif len(path) > 1:
+            # A struct without fields is none.
             children = _without(item.children, path[1:])
-            if not children:
-                raise InvalidInput(f"no field of {item.name!r} would be left", hint="drop the whole column")
-            kept.append(replace(item, children=children))
+            if children:
+                kept.append(replace(item, children=children))
     return tuple(kept)
 
 
 def _renamed(item: Field, names: Mapping[int, str]) -> Field:
     children = tuple(_renamed(child, names) for child in item.children)
-    _check_names(children, repr(item.name))
+    check_names(children, repr(item.name))
     return replace(item, name=names.get(item.id, item.name), children=children)
 
 
-def _check_names(fields: Sequence[Field], where: str) -> None:
+def check_names(fields: Sequence[Field], where: str) -> None:
+    """InvalidInput where two fields of one place, which is told by ``where``, would have one name."""
     seen: set[str] = set()
     for item in fields:
         if item.name in seen:

@@ -17,7 +17,7 @@ from lancelet.format.arrow import schema_from_arrow
 from lancelet.format.fields import Field, Schema
 from lancelet.format.names import DATA, DELETIONS
 from lancelet.format.transaction import Transaction
-from lancelet.ops import columns, delete, new_columns, write
+from lancelet.ops import alter, columns, delete, new_columns, write
 from lancelet.ops.data_files import Limits, NewFile
 from lancelet.query.request import request_for
 from lancelet.query.scan import plan_scan, run_scan, scan
@@ -90,8 +90,8 @@ REFUSED: dict[str, Callable[[Snapshot], object]] = {
     "null column that may not be null": lambda at: new_columns.add_null_columns(
         at, pa.schema([pa.field("new", pa.int8(), nullable=False)])
     ),
-    "cast of values that do not fit": lambda at: new_columns.cast_column(at, "text", pa.int32()),
-    "cast of no column": lambda at: new_columns.cast_column(at, "none", pa.int32()),
+    "cast of values that do not fit": lambda at: alter.cast_column(at, "text", pa.int32()),
+    "cast of no column": lambda at: alter.cast_column(at, "none", pa.int32()),
     "scan of no column": lambda at: scan(at, ["none"]),
     "scan in batches of none": lambda at: scan(at, batch_size=0),
 }
@@ -179,7 +179,7 @@ def test_a_cast_looks_at_live_rows_only_and_gives_a_new_id_in_the_old_place() ->
     store = new_store()
     committed(write.create(store, pa.table({"a": ["1", "x", "3"], "b": [1, 2, 3]})))
     committed(delete.delete(open_snapshot(store), [1]))
-    committed(new_columns.cast_column(open_snapshot(store), "a", pa.int32()))
+    committed(alter.cast_column(open_snapshot(store), "a", pa.int32()))
     after = open_snapshot(store)
     assert [(item.name, item.id) for item in after.schema.fields] == [("a", 2), ("b", 1)]
     assert scan(after).read_all().to_pydict() == {"a": [1, 3], "b": [1, 3]}
