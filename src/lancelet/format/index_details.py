@@ -19,6 +19,7 @@ __all__ = [
     "ZoneMapDetails",
     "parse_json_details",
     "parse_min_hash_details",
+    "parse_vector_metric",
     "parse_zone_map_details",
     "write_json_details",
     "write_min_hash_details",
@@ -217,3 +218,12 @@ def write_min_hash_details(item: MinHashDetails) -> bytes:
         )
     put_unknown(message, item.unknown)
     return write_message(message)
+
+
+def parse_vector_metric(data: bytes) -> int:
+    """The number of the metric by which a vector index was built.
+
+    >>> parse_vector_metric(b""), parse_vector_metric(bytes([8, 1]))
+    (0, 1)
+    """
+    return parse_message(wire.Vector, data, "details of a vector index").metric

@@ -20,16 +20,19 @@ from lancelet.index.scalar.bitmap.merge import merge_bitmaps
 from lancelet.index.scalar.bitmap.search import BitmapIndex
 from lancelet.index.scalar.bloom_filter import build as bloom_filter
 from lancelet.index.scalar.bloom_filter.filters import hashable
-from lancelet.index.scalar.bloom_filter.merge import merge_bloom_filters
+from lancelet.index.scalar.bloom_filter.merge import like_bloom_filter, merge_bloom_filters
 from lancelet.index.scalar.bloom_filter.search import BloomFilterIndex
 from lancelet.index.scalar.btree import build as btree
-from lancelet.index.scalar.btree.merge import merge_btrees
+from lancelet.index.scalar.btree.merge import like_btree, merge_btrees
 from lancelet.index.scalar.btree.search import BTreeIndex
 from lancelet.index.scalar.label_list import build as label_list
 from lancelet.index.scalar.label_list.merge import merge_label_lists
 from lancelet.index.scalar.label_list.search import LabelListIndex
+from lancelet.index.scalar.ngram import build as ngram
+from lancelet.index.scalar.ngram.merge import merge_ngrams
+from lancelet.index.scalar.ngram.search import NgramIndex
 from lancelet.index.scalar.zonemap import build as zonemap
-from lancelet.index.scalar.zonemap.merge import merge_zonemaps
+from lancelet.index.scalar.zonemap.merge import like_zonemap, merge_zonemaps
 from lancelet.index.scalar.zonemap.search import ZoneMapIndex
 
 __all__ = ["KINDS", "IndexKind", "Parameters", "kind_named", "kind_of"]
@@ -62,8 +65,9 @@ class IndexKind:
     by_address: int
     #: Whether what is built now calls rows by address where there are stable ids.
     builds_by_address: bool = False
-    #: Parameters that building takes.
+    #: Parameters that building takes, and those with which a segment was built.
     parameters: tuple[str, ...] = ()
+    like: Callable[[Part], dict[str, object]] = lambda _: {}
 
     def domain(self, version: int, *, stable_row_ids: bool) -> Domain:
         """How a segment of a version calls its rows."""
@@ -95,6 +99,7 @@ _ALL = (
         by_address=1,
         builds_by_address=True,
         parameters=("zone_size",),
+        like=like_btree,
     ),
     IndexKind(
         name="BITMAP",
@@ -121,6 +126,18 @@ _ALL = (
         by_address=2,
     ),
     IndexKind(
+        name="NGRAM",
+        label="NGram",
+        type_url=ngram.TYPE_URL,
+        takes=ngram.is_text,
+        taken="strings",
+        open=lambda files, _, domain, __: NgramIndex(files, domain),
+        build=lambda rows, _, target, __: ngram.build_ngram(rows, target),
+        merge=lambda parts, rows, _, target, __: merge_ngrams(parts, rows, target),
+        newest=0,
+        by_address=1,
+    ),
+    IndexKind(
         name="ZONEMAP",
         label="ZoneMap",
         type_url=zonemap.TYPE_URL,
@@ -133,6 +150,7 @@ _ALL = (
         by_address=0,
         builds_by_address=True,
         parameters=("rows_per_zone",),
+        like=like_zonemap,
     ),
     IndexKind(
         name="BLOOMFILTER",
@@ -147,6 +165,7 @@ _ALL = (
         by_address=0,
         builds_by_address=True,
         parameters=("number_of_items", "probability"),
+        like=like_bloom_filter,
     ),
 )
 

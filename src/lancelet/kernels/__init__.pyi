@@ -27,6 +27,7 @@ from lancelet.kernels.reference import ravel as ravel
 from lancelet.kernels.reference import row_sets as row_sets
 from lancelet.kernels.reference import runs as runs
 from lancelet.kernels.reference import split as split
+from lancelet.kernels.reference import trigrams as trigrams
 from lancelet.kernels.reference import utf8 as utf8
 from lancelet.kernels.reference import variable as variable
 from lancelet.kernels.reference import zipped as zipped

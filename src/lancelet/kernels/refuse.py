@@ -18,11 +18,12 @@ __all__ = [
     "item_size_of_runs",
     "negative",
     "no_blocks",
-    "not_rising",
     "not_aligned",
+    "not_rising",
     "not_whole_items",
     "other_length",
     "range_outside",
+    "too_little_room",
     "unequal_chunks",
     "wrong_bounds",
     "wrong_item_size",
@@ -121,6 +122,12 @@ def no_blocks(words: int, size: int) -> None:
 def not_rising(what: str, index: int, found: int, before: int) -> InvalidInput:
     """A number that should be larger than the one before it."""
     return InvalidInput(f"{what} {index} is {found}, expected more than {before}, which is before it")
+
+
+def too_little_room(found: int, needed: int) -> None:
+    """Refuse an output that might not hold the results."""
+    if found < needed:
+        raise InvalidInput(f"there is room for {found} results, expected it for {needed}")
 
 
 def item_size_of_runs(item_size: int) -> None:

@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*lancelet/format/protos/index_details.proto\x12\x16lancelet.index_details\x1a\x19google/protobuf/any.proto\"\x8f\x01\n\x07ZoneMap\x12\x1a\n\rrows_per_zone\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x16\n\tuse_seeds\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x1c\n\x0fhas_null_bitmap\x18\x03 \x01(\x08H\x02\x88\x01\x01\x42\x10\n\x0e_rows_per_zoneB\x0c\n\n_use_seedsB\x12\n\x10_has_null_bitmap\"\\\n\x04Json\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\x12\x18\n\x10target_data_type\x18\x03 \x01(\x05\"\xd0\x03\n\tTokenizer\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x17\n\nblock_size\x18\x0c \x01(\rH\x02\x88\x01\x01\x12\x13\n\x0b\x63ode_config\x18\r \x01(\x0c\x12\x1c\n\x14\x64ocument_granularity\x18\x0e \x01(\x05\x12#\n\x16posting_format_version\x18\x0f \x01(\rH\x03\x88\x01\x01\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthB\r\n\x0b_block_sizeB\x19\n\x17_posting_format_version\"\x97\x01\n\x07MinHash\x12\x12\n\nnum_hashes\x18\x01 \x01(\r\x12\x11\n\tnum_bands\x18\x02 \x01(\r\x12\x14\n\x0cshingle_size\x18\x03 \x01(\r\x12\x34\n\ttokenizer\x18\x04 \x01(\x0b\x32!.lancelet.index_details.Tokenizer\x12\x19\n\x11signature_version\x18\x05 \x01(\r\"\x89\x01\n\rFragmentReuse\x12\x36\n\x06inline\x18\x01 \x01(\x0b\x32$.lancelet.index_details.ReuseHistoryH\x00\x12\x35\n\x08\x65xternal\x18\x02 \x01(\x0b\x32!.lancelet.index_details.ReuseFileH\x00\x42\t\n\x07\x63ontent\"7\n\tReuseFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04size\x18\x03 \x01(\x04\"\x84\x01\n\x0cReuseHistory\x12\x36\n\x08versions\x18\x01 \x03(\x0b\x32$.lancelet.index_details.ReuseVersion\x12<\n\x0btransitions\x18\x02 \x03(\x0b\x32\'.lancelet.index_details.ReuseTransition\"[\n\x0cReuseVersion\x12\x17\n\x0f\x64\x61taset_version\x18\x01 \x01(\x04\x12\x32\n\x06groups\x18\x03 \x03(\x0b\x32\".lancelet.index_details.ReuseGroup\"\xa3\x01\n\nReuseGroup\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\x12<\n\rold_fragments\x18\x02 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\x12<\n\rnew_fragments\x18\x03 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\"L\n\rReuseFragment\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rphysical_rows\x18\x02 \x01(\x04\x12\x18\n\x10num_deleted_rows\x18\x03 \x01(\x04\"\x9f\x02\n\x0fReuseTransition\x12\x36\n\x07sources\x18\x01 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\x12;\n\x0c\x64\x65stinations\x18\x02 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\x12G\n\x12ordered_compaction\x18\x03 \x01(\x0b\x32).lancelet.index_details.OrderedCompactionH\x00\x12\x43\n\x10stable_partition\x18\x04 \x01(\x0b\x32\'.lancelet.index_details.StablePartitionH\x00\x42\t\n\x07mapping\".\n\x11OrderedCompaction\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\"[\n\x0fStablePartition\x12\x0e\n\x06map_id\x18\x01 \x01(\t\x12\x16\n\x0emap_size_bytes\x18\x02 \x01(\x04\x12\x14\n\x07\x62\x61se_id\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\n\n\x08_base_idb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*lancelet/format/protos/index_details.proto\x12\x16lancelet.index_details\x1a\x19google/protobuf/any.proto\"\x8f\x01\n\x07ZoneMap\x12\x1a\n\rrows_per_zone\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x16\n\tuse_seeds\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x1c\n\x0fhas_null_bitmap\x18\x03 \x01(\x08H\x02\x88\x01\x01\x42\x10\n\x0e_rows_per_zoneB\x0c\n\n_use_seedsB\x12\n\x10_has_null_bitmap\"\\\n\x04Json\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\x12\x18\n\x10target_data_type\x18\x03 \x01(\x05\"\xd0\x03\n\tTokenizer\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x17\n\nblock_size\x18\x0c \x01(\rH\x02\x88\x01\x01\x12\x13\n\x0b\x63ode_config\x18\r \x01(\x0c\x12\x1c\n\x14\x64ocument_granularity\x18\x0e \x01(\x05\x12#\n\x16posting_format_version\x18\x0f \x01(\rH\x03\x88\x01\x01\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthB\r\n\x0b_block_sizeB\x19\n\x17_posting_format_version\"\x97\x01\n\x07MinHash\x12\x12\n\nnum_hashes\x18\x01 \x01(\r\x12\x11\n\tnum_bands\x18\x02 \x01(\r\x12\x14\n\x0cshingle_size\x18\x03 \x01(\r\x12\x34\n\ttokenizer\x18\x04 \x01(\x0b\x32!.lancelet.index_details.Tokenizer\x12\x19\n\x11signature_version\x18\x05 \x01(\r\"\x18\n\x06Vector\x12\x0e\n\x06metric\x18\x01 \x01(\x05\"\x89\x01\n\rFragmentReuse\x12\x36\n\x06inline\x18\x01 \x01(\x0b\x32$.lancelet.index_details.ReuseHistoryH\x00\x12\x35\n\x08\x65xternal\x18\x02 \x01(\x0b\x32!.lancelet.index_details.ReuseFileH\x00\x42\t\n\x07\x63ontent\"7\n\tReuseFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04size\x18\x03 \x01(\x04\"\x84\x01\n\x0cReuseHistory\x12\x36\n\x08versions\x18\x01 \x03(\x0b\x32$.lancelet.index_details.ReuseVersion\x12<\n\x0btransitions\x18\x02 \x03(\x0b\x32\'.lancelet.index_details.ReuseTransition\"[\n\x0cReuseVersion\x12\x17\n\x0f\x64\x61taset_version\x18\x01 \x01(\x04\x12\x32\n\x06groups\x18\x03 \x03(\x0b\x32\".lancelet.index_details.ReuseGroup\"\xa3\x01\n\nReuseGroup\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\x12<\n\rold_fragments\x18\x02 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\x12<\n\rnew_fragments\x18\x03 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\"L\n\rReuseFragment\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rphysical_rows\x18\x02 \x01(\x04\x12\x18\n\x10num_deleted_rows\x18\x03 \x01(\x04\"\x9f\x02\n\x0fReuseTransition\x12\x36\n\x07sources\x18\x01 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\x12;\n\x0c\x64\x65stinations\x18\x02 \x03(\x0b\x32%.lancelet.index_details.ReuseFragment\x12G\n\x12ordered_compaction\x18\x03 \x01(\x0b\x32).lancelet.index_details.OrderedCompactionH\x00\x12\x43\n\x10stable_partition\x18\x04 \x01(\x0b\x32\'.lancelet.index_details.StablePartitionH\x00\x42\t\n\x07mapping\".\n\x11OrderedCompaction\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\"[\n\x0fStablePartition\x12\x0e\n\x06map_id\x18\x01 \x01(\t\x12\x16\n\x0emap_size_bytes\x18\x02 \x01(\x04\x12\x14\n\x07\x62\x61se_id\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\n\n\x08_base_idb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -30,22 +30,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOKENIZER']._serialized_end=802
   _globals['_MINHASH']._serialized_start=805
   _globals['_MINHASH']._serialized_end=956
-  _globals['_FRAGMENTREUSE']._serialized_start=959
-  _globals['_FRAGMENTREUSE']._serialized_end=1096
-  _globals['_REUSEFILE']._serialized_start=1098
-  _globals['_REUSEFILE']._serialized_end=1153
-  _globals['_REUSEHISTORY']._serialized_start=1156
-  _globals['_REUSEHISTORY']._serialized_end=1288
-  _globals['_REUSEVERSION']._serialized_start=1290
-  _globals['_REUSEVERSION']._serialized_end=1381
-  _globals['_REUSEGROUP']._serialized_start=1384
-  _globals['_REUSEGROUP']._serialized_end=1547
-  _globals['_REUSEFRAGMENT']._serialized_start=1549
-  _globals['_REUSEFRAGMENT']._serialized_end=1625
-  _globals['_REUSETRANSITION']._serialized_start=1628
-  _globals['_REUSETRANSITION']._serialized_end=1915
-  _globals['_ORDEREDCOMPACTION']._serialized_start=1917
-  _globals['_ORDEREDCOMPACTION']._serialized_end=1963
-  _globals['_STABLEPARTITION']._serialized_start=1965
-  _globals['_STABLEPARTITION']._serialized_end=2056
+  _globals['_VECTOR']._serialized_start=958
+  _globals['_VECTOR']._serialized_end=982
+  _globals['_FRAGMENTREUSE']._serialized_start=985
+  _globals['_FRAGMENTREUSE']._serialized_end=1122
+  _globals['_REUSEFILE']._serialized_start=1124
+  _globals['_REUSEFILE']._serialized_end=1179
+  _globals['_REUSEHISTORY']._serialized_start=1182
+  _globals['_REUSEHISTORY']._serialized_end=1314
+  _globals['_REUSEVERSION']._serialized_start=1316
+  _globals['_REUSEVERSION']._serialized_end=1407
+  _globals['_REUSEGROUP']._serialized_start=1410
+  _globals['_REUSEGROUP']._serialized_end=1573
+  _globals['_REUSEFRAGMENT']._serialized_start=1575
+  _globals['_REUSEFRAGMENT']._serialized_end=1651
+  _globals['_REUSETRANSITION']._serialized_start=1654
+  _globals['_REUSETRANSITION']._serialized_end=1941
+  _globals['_ORDEREDCOMPACTION']._serialized_start=1943
+  _globals['_ORDEREDCOMPACTION']._serialized_end=1989
+  _globals['_STABLEPARTITION']._serialized_start=1991
+  _globals['_STABLEPARTITION']._serialized_end=2082
 # @@protoc_insertion_point(module_scope)

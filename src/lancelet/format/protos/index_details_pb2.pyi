@@ -196,6 +196,28 @@ class MinHash(_message.Message):
 Global___MinHash: _TypeAlias = MinHash  # noqa: Y015
 
 @_typing.final
+class Vector(_message.Message):
+    """The first field of what an index over vectors says of itself; the others are kept as they are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    metric: _builtins.int
+    """0: l2, 1: cosine, 2: dot, 3: hamming."""
+    def __init__(
+        self,
+        *,
+        metric: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Vector: _TypeAlias = Vector  # noqa: Y015
+
+@_typing.final
 class FragmentReuse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

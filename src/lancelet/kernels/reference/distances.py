@@ -15,6 +15,7 @@ from lancelet.kernels import refuse
 __all__ = ["cosine", "dot_products", "hamming", "squared_l2", "widen_halves"]
 
 Number = TypeVar("Number", np.float32, np.float64)
+Item = TypeVar("Item", bound=np.generic)
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 
@@ -72,7 +73,7 @@ def hamming(values: Bytes, query: Bytes, out: Floats) -> None:
     >>> out
     array([2., 9.], dtype=float32)
     """
-    out[:] = _SET[_rows(values, query, out) ^ query].sum(axis=1, dtype=np.int64)
+    out[:] = _SET[np.bitwise_xor(_rows(values, query, out), query)].sum(axis=1, dtype=np.int64)
 
 
 def widen_halves(halves: NDArray[np.uint16], out: Floats) -> None:
@@ -87,6 +88,6 @@ def widen_halves(halves: NDArray[np.uint16], out: Floats) -> None:
     out[:] = halves.view(np.float16)
 
 
-def _rows(values: NDArray[np.generic], query: NDArray[np.generic], out: Floats) -> NDArray[np.generic]:
+def _rows(values: NDArray[Item], query: NDArray[Item], out: Floats) -> NDArray[Item]:
     refuse.other_length("values", len(values), len(out) * len(query))
     return values.reshape(len(out), len(query))

@@ -1,8 +1,8 @@
-"""Row sets by value, as BITMAP and LABEL_LIST indexes store them: keys loaded whole, row sets when asked for."""
+"""Row sets by key, as BITMAP, LABEL_LIST and NGRAM indexes store them: keys loaded whole, row sets when asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +16,22 @@ from lancelet.rows.row_sets import NO_ROWS, RowSet, parse_row_set, union_all
 from lancelet.rows.runs import Int64s
 from lancelet.storage.objects import process_objects
 
-__all__ = ["BITMAPS", "FILE", "KEYS", "Keys", "StoredBitmaps"]
+__all__ = ["BITMAPS", "FILE", "KEYS", "Keys", "Layout", "StoredBitmaps"]
 
 FILE = "bitmap_page_lookup.lance"
 KEYS, BITMAPS = "keys", "bitmaps"
 #: Stored bitmaps that are read at once.
 _AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where keys and their row sets stand, and what reads a row set."""
+
+    file: str = FILE
+    keys: str = KEYS
+    sets: str = BITMAPS
+    parse: Callable[..., RowSet] = parse_row_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +53,25 @@ class StoredBitmaps:
 
     files: IndexFiles
     value_type: pa.DataType
+    layout: Layout = Layout()
 
     @property
     def table(self) -> StoredTable:
         """The open file."""
-        return self.files.open(FILE)
+        return self.files.open(self.layout.file)
 
     def keys(self) -> Keys:
         """All values that occur."""
         table = self.table
-        return process_objects().get((table.uri, KEYS, str(self.value_type)), lambda: self._load_keys(table))
+        return process_objects().get(
+            (table.uri, self.layout.keys, str(self.value_type)), lambda: self._load_keys(table)
+        )
 
     def union(self, places: Int64s) -> RowSet:
         """The rows that have any of the values at some places of the order."""
         table, rows, found = self.table, self.keys().at(places), NO_ROWS
         for start in range(0, len(rows), _AT_ONCE):
-            found = union_all([found, *_sets(table, np.sort(rows[start : start + _AT_ONCE]))])
+            found = union_all([found, *_sets(table, self.layout, np.sort(rows[start : start + _AT_ONCE]))])
         return found
 
     def nulls(self) -> RowSet:
@@ -75,14 +88,14 @@ class StoredBitmaps:
         table = self.table
         self.keys()
         for start in range(0, table.num_rows, _AT_ONCE):
-            for _ in _sets(table, np.arange(start, min(start + _AT_ONCE, table.num_rows))):
+            for _ in _sets(table, self.layout, np.arange(start, min(start + _AT_ONCE, table.num_rows))):
                 pass
 
     def _load_keys(self, table: StoredTable) -> tuple[Keys, int]:
-        keys = table.read([KEYS])[0]
+        keys = table.read([self.layout.keys])[0]
         if keys.type != self.value_type:
             found = f"the index has keys of type {keys.type}, its column has {self.value_type}"
-            raise Corrupt(found, uri=table.uri, column=KEYS)
+            raise Corrupt(found, uri=table.uri, column=self.layout.keys)
         if are_ascending(keys):
             loaded = Keys(Ascending(keys), None)
         else:
@@ -91,34 +104,34 @@ class StoredBitmaps:
         return loaded, loaded.ordered.nbytes + (0 if loaded.rows is None else loaded.rows.nbytes)
 
 
-def _sets(table: StoredTable, rows: Int64s) -> Iterator[RowSet]:
+def _sets(table: StoredTable, layout: Layout, rows: Int64s) -> Iterator[RowSet]:
     """The row sets at some rows of the file, ascending; those that the cache lacks are read together."""
     cache = process_objects()
     missing = np.array([row for row in rows.tolist() if not cache.holds((table.uri, row))], np.int64)
-    fresh = dict(zip(missing.tolist(), _read(table, missing), strict=True)) if len(missing) else {}
+    fresh = dict(zip(missing.tolist(), _read(table, layout, missing), strict=True)) if len(missing) else {}
     for row in rows.tolist():
 
         def make(row: int = row) -> tuple[RowSet, int]:
             # What was there a moment ago may have made way for something else.
-            stored = fresh[row] if row in fresh else _read(table, np.array([row]))[0]
-            return _parsed(stored, table.uri, row), len(stored) + 100
+            stored = fresh[row] if row in fresh else _read(table, layout, np.array([row]))[0]
+            return _parsed(stored, table.uri, layout, row), len(stored) + 100
 
         yield cache.get((table.uri, row), make)
 
 
-def _read(table: StoredTable, rows: Int64s) -> list[bytes]:
+def _read(table: StoredTable, layout: Layout, rows: Int64s) -> list[bytes]:
     if int(rows[-1]) - int(rows[0]) + 1 == len(rows):
-        found = table.read([BITMAPS], slice(int(rows[0]), int(rows[-1]) + 1))[0]
+        found = table.read([layout.sets], slice(int(rows[0]), int(rows[-1]) + 1))[0]
     else:
-        found = table.read([BITMAPS], rows)[0]
+        found = table.read([layout.sets], rows)[0]
     if found.null_count:
-        raise Corrupt("a bitmap of the index is null", uri=table.uri, column=BITMAPS)
+        raise Corrupt("a bitmap of the index is null", uri=table.uri, column=layout.sets)
     sets: list[bytes] = found.to_pylist()
     return sets
 
 
-def _parsed(stored: bytes, uri: str, row: int) -> RowSet:
+def _parsed(stored: bytes, uri: str, layout: Layout, row: int) -> RowSet:
     try:
-        return parse_row_set(stored, what=f"bitmap {row}")
+        return layout.parse(stored, what=f"row set {row}")
     except LanceletError as error:
-        raise error.where(uri=uri, column=BITMAPS) from None
+        raise error.where(uri=uri, column=layout.sets) from None

@@ -16,7 +16,7 @@ from lancelet.index.scalar.bloom_filter.search import DATA, FILE, HAS_NULL, ITEM
 from lancelet.index.zones import NullRows, ZonePlaces, read_null_rows
 from lancelet.rows.row_sets import RowSet, union_all, write_row_set
 
-__all__ = ["merge_bloom_filters"]
+__all__ = ["like_bloom_filter", "merge_bloom_filters"]
 
 #: Filters read at a time.
 _AT_ONCE = 64
@@ -45,6 +45,12 @@ def merge_bloom_filters(
         return write_row_set(union_all([*found, added.rows()])) if len(found) == len(nulls) else None
 
     return write_bloom_filters(batches(), known, items, probability, target)
+
+
+def like_bloom_filter(part: Part) -> dict[str, object]:
+    """The parameters that a segment was built with."""
+    items = first_number([part], FILE, "bloomfilter_item", ITEMS)
+    return {"number_of_items": items, "probability": _probability([part])}
 
 
 def _probability(parts: Sequence[Part]) -> float:

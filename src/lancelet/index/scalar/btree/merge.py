@@ -17,7 +17,7 @@ from lancelet.index.scalar.btree.build import write_btree
 from lancelet.index.scalar.btree.lookup import LOOKUP, PAGE_ROWS, PAGES, load_lookup
 from lancelet.index.sorting import sort_together
 
-__all__ = ["merge_btrees"]
+__all__ = ["like_btree", "merge_btrees"]
 
 #: Rows read at a time, at most.
 _WINDOW_ROWS = 2**17
@@ -37,6 +37,11 @@ def merge_btrees(
     runs = [_entries(part, kind, half) for part in parts]
     merged = merged_rows([*runs, sorted_rows(rows, memory=half)], memory=half)
     return write_btree(merged, kind, target, page_rows=page_rows)
+
+
+def like_btree(part: Part) -> dict[str, object]:
+    """The parameters that a segment was built with."""
+    return {"zone_size": first_number([part], LOOKUP, "batch_size", PAGE_ROWS)}
 
 
 def _entries(part: Part, kind: pa.DataType, memory: int) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ from lancelet.index.scalar.zonemap.build import lines_of, write_zonemap, zonemap
 from lancelet.index.scalar.zonemap.search import FILE, ROWS_PER_ZONE, read_zones
 from lancelet.rows.row_sets import RowSet, union_all, write_row_set
 
-__all__ = ["merge_zonemaps"]
+__all__ = ["like_zonemap", "merge_zonemaps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,11 @@ def merge_zonemaps(
     known = [one.nulls for one in found if one.nulls is not None]
     stored = write_row_set(union_all(known)) if len(known) == len(found) else None
     return write_zonemap(merged, stored, size, target)
+
+
+def like_zonemap(part: Part) -> dict[str, object]:
+    """The parameters that a segment was built with."""
+    return {"rows_per_zone": first_number([part], FILE, "rows_per_zone", ROWS_PER_ZONE)}
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
