@@ -43,6 +43,8 @@ _BITS = {
     "BitwiseRightShift": ">>",
     "IntDiv": "div",
 }
+#: The types that numbers have where nothing is said of them.
+_WRITTEN = (pa.int64(), pa.uint64(), pa.float64())
 #: How deep syntax may be nested within what the parser was given at once.
 _DEEPEST = 120
 
@@ -92,6 +94,8 @@ class Binder:
 
 
 def _of_type(constant: Literal, kind: pa.DataType) -> Literal:
+    if constant.type not in _WRITTEN:
+        return constant
     found = fitted(constant.value, kind) if not pat.is_temporal(plain(kind)) else None
     return Literal(found.value) if found is not None and found.exact and found.value is not None else constant
 

@@ -9,9 +9,6 @@ from lancelet.expr.tree import Call, Expr, Literal
 
 __all__ = ["folded"]
 
-#: Put around constants when they are bound to a function.
-_WRAPPERS = ("cast", "try_cast")
-
 
 def folded(expr: Expr) -> Expr:
     """A call of constants as its value. What cannot be computed stays, and fails where a row needs it.
@@ -22,9 +19,10 @@ def folded(expr: Expr) -> Expr:
     """
     if not isinstance(expr, Call):
         return expr
-    if any(isinstance(argument, Call) and argument.function in _WRAPPERS for argument in expr.arguments):
+    if any(isinstance(argument, Call) for argument in expr.arguments):
         made = tuple(_constant(argument) for argument in expr.arguments)
-        expr = Call(expr.function, made, expr.type)
+        if any(one is not two for one, two in zip(made, expr.arguments, strict=True)):
+            expr = Call(expr.function, made, expr.type)
     return _constant(expr)
 
 

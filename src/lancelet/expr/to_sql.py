@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from lancelet.expr.arrow_names import arrow_name
 from lancelet.expr.casting import converted
 from lancelet.expr.tree import Call, Column, Expr, Literal
-from lancelet.expr.types import is_binary, is_list, is_text, plain
+from lancelet.expr.types import as_decimal, is_binary, is_list, is_text, plain
 
 __all__ = ["literal_to_sql", "to_sql"]
 
@@ -154,11 +154,20 @@ def _matched(call: Call) -> tuple[str, int]:
 
 def _infix(level: str) -> Callable[[Call], tuple[str, int]]:
     def write(call: Call) -> tuple[str, int]:
-        first, *rest = call.arguments
+        first, *rest = map(_as_given, call.arguments)
         parts = [_within(first, level), *(_within(argument, level, right=True) for argument in rest)]
         return f" {call.function.upper()} ".join(parts), _LEVELS[level]
 
     return write
+
+
+def _as_given(operand: Expr) -> Expr:
+    """An operand without the cast to a decimal that it gets beside one."""
+    if isinstance(operand, Call) and operand.function == "cast":
+        inner = operand.arguments[0]
+        if pat.is_integer(inner.type) and as_decimal(inner.type) == operand.type:
+            return inner
+    return operand
 
 
 def _negative(call: Call) -> tuple[str, int]:
@@ -172,7 +181,7 @@ def _case(call: Call) -> tuple[str, int]:
 
 
 def _cast(call: Call) -> tuple[str, int]:
-    name = "arrow_cast" if call.function == "cast" else "try_arrow_cast"
+    name = "arrow_cast" if call.function == "cast" else "arrow_try_cast"
     return f"{name}({to_sql(call.arguments[0])}, {_quoted(arrow_name(call.type))})", _LEVELS["atom"]
 
 

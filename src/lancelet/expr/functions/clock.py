@@ -75,7 +75,8 @@ def _of_count(value: pa.Array, kind: pa.DataType, unit: str) -> pa.Array:
             value.cast(pa.decimal256(38, value.type.scale)), pa.scalar(factor).cast(pa.decimal128(19, 0))
         )
         return converted(converted(scaled, pa.int64()), kind)
-    scaled_floats = np.round(raw_values(converted(value, pa.float64())) * factor)
+    with np.errstate(over="ignore"):
+        scaled_floats = np.round(raw_values(converted(value, pa.float64())) * factor)
     # Not-a-number is the beginning, as DataFusion has it.
     whole = from_numpy(np.where(np.isnan(scaled_floats), 0, scaled_floats), pa.float64(), valid_in_all(value))
     return converted(whole, kind)

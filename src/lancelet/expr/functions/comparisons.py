@@ -12,6 +12,7 @@ import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.expr.bits import is_false, is_true
+from lancelet.expr.casting import converted
 from lancelet.expr.functions.define import Datum, Function, cast_to
 from lancelet.expr.functions.equality import alike
 from lancelet.expr.limits import exactly
@@ -44,6 +45,8 @@ def compared(name: str, left: Expr, right: Expr) -> Expr:
         return _NULL
     if isinstance(right, Literal) and not isinstance(left, Literal):
         found = fitted(right.value, left.type)
+        if found is not None and not right.value.is_valid:
+            return _NULL
         if found is not None:
             return _with_constant(name, left, found)
     left, right = alike_types(left, right)
@@ -106,7 +109,10 @@ def _as_time(side: Expr, kind: pa.DataType) -> Expr:
     given = plain(side.type)
     if pat.is_timestamp(kind) and kind.tz is not None and getattr(given, "tz", None) is None:
         if isinstance(side, Literal) and side.value.is_valid:
-            return Literal(local_time(side.value.cast(pa.timestamp(kind.unit)), kind))
+            naive = converted(pa.repeat(side.value, 1), pa.timestamp(kind.unit))[0]
+            if not naive.is_valid:
+                raise InvalidInput(f"{shown(side.value)} is no {kind}")
+            return Literal(local_time(naive, kind))
         return Call("cast", (cast_to(side, pa.timestamp(kind.unit)),), kind)
     return cast_to(side, kind)
 

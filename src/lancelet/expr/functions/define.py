@@ -33,6 +33,7 @@ __all__ = [
     "Function",
     "Run",
     "cast_to",
+    "integer_of",
     "same_as",
     "takes",
 ]
@@ -83,6 +84,17 @@ def cast_to(expr: Expr, kind: pa.DataType) -> Expr:
         if found is not None and found.exact and found.value is not None:
             return Literal(found.value)
     return Call("cast", (expr,), kind)
+
+
+def integer_of(name: str, expr: Expr, place: int) -> Expr:
+    """An argument of which a function makes a 64-bit integer; InvalidInput if it is none.
+
+    >>> integer_of("array_resize", Literal(pa.scalar(2, pa.int8())), 2)
+    Literal(value=<pyarrow.Int64Scalar: 2>)
+    """
+    if pat.is_null(expr.type) or pat.is_integer(plain(expr.type)):
+        return cast_to(expr, pa.int64())
+    raise InvalidInput(f"{name} takes an integer as argument {place}, found {expr.type}")
 
 
 def same_as(place: int) -> Callable[[Sequence[Expr]], pa.DataType]:

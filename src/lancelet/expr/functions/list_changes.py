@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelet.errors import InvalidInput
-from lancelet.expr.functions.define import Datum, Function, cast_to
+from lancelet.expr.functions.define import Datum, Function, integer_of
 from lancelet.expr.functions.list_items import (
     Int64s,
     Items,
@@ -177,7 +177,7 @@ def _bind_remove(name: str, arguments: Sequence[Expr]) -> Expr:
     if len(arguments) != 2 + counted:
         raise InvalidInput(f"{name} takes {2 + counted} arguments, found {len(arguments)}")
     lists, (item,), kind = list_and_item(name, *arguments[:2], widen=True)
-    limit = cast_to(arguments[2], pa.int64()) if counted else Literal(pa.scalar(1 if name == "array_remove" else 2**31))
+    limit = integer_of(name, arguments[2], 3) if counted else Literal(pa.scalar(1 if name == "array_remove" else 2**31))
     return Call("array_remove_n", (lists, item, limit), kind)
 
 
@@ -201,7 +201,7 @@ def _bind_replace(name: str, arguments: Sequence[Expr]) -> Expr:
         raise InvalidInput(f"{name} takes {3 + counted} arguments, found {len(arguments)}")
     lists, items, kind = list_and_item(name, *arguments[:3], widen=True)
     limit = (
-        cast_to(arguments[3], pa.int64()) if counted else Literal(pa.scalar(1 if name == "array_replace" else 2**31))
+        integer_of(name, arguments[3], 4) if counted else Literal(pa.scalar(1 if name == "array_replace" else 2**31))
     )
     return Call("array_replace_n", (lists, *items, limit), kind)
 
@@ -221,7 +221,8 @@ def _bind_slice(name: str, arguments: Sequence[Expr]) -> Expr:
         raise InvalidInput(f"{name} takes 3 to 4 arguments, found {len(arguments)}")
     lists = as_list(name, arguments[0], 1)
     kind = list_of(plain(plain(lists.type).value_type), lists.type)
-    return Call(name, (lists, *(cast_to(each, pa.int64()) for each in arguments[1:])), kind)
+    bounds = [integer_of(name, each, place) for place, each in enumerate(arguments[1:], 2)]
+    return Call(name, (lists, *bounds), kind)
 
 
 def _slice(call: Call, values: Sequence[Datum], rows: int) -> Datum:
@@ -252,7 +253,7 @@ def _bind_resize(name: str, arguments: Sequence[Expr]) -> Expr:
         raise InvalidInput(f"{name} takes 2 to 3 arguments, found {len(arguments)}")
     fill = arguments[2] if len(arguments) > 2 else Literal(pa.scalar(None))
     lists, (item,), kind = list_and_item(name, arguments[0], fill, widen=True)
-    return Call(name, (lists, cast_to(arguments[1], pa.int64()), item), kind)
+    return Call(name, (lists, integer_of(name, arguments[1], 2), item), kind)
 
 
 def _resize(call: Call, values: Sequence[Datum], rows: int) -> Datum:

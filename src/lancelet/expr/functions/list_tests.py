@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
-from lancelet.expr.functions.define import Datum, Function, cast_to
+from lancelet.expr.functions.define import Datum, Function, cast_to, integer_of
 from lancelet.expr.functions.list_items import (
     as_list,
     bound_lists,
@@ -76,7 +76,7 @@ def _has_several(call: Call, values: Sequence[Datum], rows: int) -> Datum:
 def _bind_position(name: str, arguments: Sequence[Expr]) -> Expr:
     _exactly(name, arguments, *((2, 3) if name == "array_position" else (2,)))
     lists, (item,), _ = list_and_item(name, *arguments[:2])
-    start = [cast_to(each, pa.int64()) for each in arguments[2:]]
+    start = [integer_of(name, each, 3) for each in arguments[2:]]
     returns = pa.uint64() if name == "array_position" else pa.list_(pa.uint64())
     return Call(name, (lists, item, *start), returns)
 
@@ -108,7 +108,7 @@ def _bind_length(name: str, arguments: Sequence[Expr]) -> Expr:
     if len(arguments) == 1:
         return Call(name, (lists,), pa.uint64())
     levels = arguments[1].value.as_py() if isinstance(arguments[1], Literal) else None
-    if not isinstance(levels, int) or levels < 1:
+    if not isinstance(levels, int) or not 1 <= levels < 2**31:
         raise InvalidInput(f"{name} takes a constant of at least 1 as argument 2")
     return Call(name, (lists, Literal(pa.scalar(levels))), pa.uint64())
 

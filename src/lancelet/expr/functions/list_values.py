@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
 from lancelet.expr.casting import converted
 from lancelet.expr.functions.conditional import alike_values
-from lancelet.expr.functions.define import INTEGER, TEXT, Datum, Function, cast_to, takes
+from lancelet.expr.functions.define import INTEGER, TEXT, Datum, Function, cast_to, integer_of, takes
 from lancelet.expr.functions.list_items import as_list, items_of, list_of, listed, sort_ranks
 from lancelet.expr.limits import within_limits
 from lancelet.expr.tree import Call, Expr, Literal
@@ -30,9 +29,7 @@ def _bind_element(name: str, arguments: Sequence[Expr]) -> Expr:
     if len(arguments) != 2:
         raise InvalidInput(f"{name} takes 2 arguments, found {len(arguments)}")
     lists = as_list(name, arguments[0], 1)
-    if not pat.is_integer(plain(arguments[1].type)) and not pat.is_null(arguments[1].type):
-        raise InvalidInput(f"{name} takes an integer as argument 2, found {arguments[1].type}")
-    return Call(name, (lists, cast_to(arguments[1], pa.int64())), _item_type([lists]))
+    return Call(name, (lists, integer_of(name, arguments[1], 2)), _item_type([lists]))
 
 
 def _element(_: Call, values: Sequence[Datum], rows: int) -> Datum:
@@ -160,7 +157,7 @@ def _bind_repeat(name: str, arguments: Sequence[Expr]) -> Expr:
     if len(arguments) != 2:
         raise InvalidInput(f"{name} takes 2 arguments, found {len(arguments)}")
     kind = plain(arguments[0].type)
-    return Call(name, (cast_to(arguments[0], kind), cast_to(arguments[1], pa.int64())), list_of(kind))
+    return Call(name, (cast_to(arguments[0], kind), integer_of(name, arguments[1], 2)), list_of(kind))
 
 
 def _repeat(call: Call, values: Sequence[Datum], rows: int) -> Datum:

@@ -25,12 +25,13 @@ from lancelet.expr.functions.define import (
     Function,
     Run,
     cast_to,
+    integer_of,
     same_as,
     takes,
 )
 from lancelet.expr.limits import exactly
-from lancelet.expr.tree import Call, Expr
-from lancelet.expr.types import decimal_of, is_number, numeric_type, plain
+from lancelet.expr.tree import Call, Expr, Literal
+from lancelet.expr.types import decimal_of, is_number, plain
 from lancelet.expr.vectors import column, from_numpy, raw_values, valid_in_all
 
 __all__ = ["FUNCTIONS"]
@@ -97,10 +98,11 @@ def _bind_round(name: str, arguments: Sequence[Expr]) -> Expr:
     if not is_number(kind) and not pat.is_null(kind):
         raise InvalidInput(f"{name} takes a number as argument 1, found {value.type}")
     if pat.is_decimal(kind) and name == "round":
-        digits = more[0].value.as_py() if more and hasattr(more[0], "value") else 0
-        scale = min(max(int(digits or 0), 0), kind.scale)
+        places = [integer_of(name, each, 2) for each in more]
+        digits = places[0].value.as_py() if places and isinstance(places[0], Literal) else 0
+        scale = min(max(digits or 0, 0), kind.scale)
         kind = decimal_of(kind.precision, scale, wide=bool(pat.is_decimal256(kind)))
-        return Call(name, (cast_to(value, plain(value.type)), *(cast_to(each, pa.int64()) for each in more)), kind)
+        return Call(name, (cast_to(value, plain(value.type)), *places), kind)
     return takes(FLOAT, INTEGER, least=1, returns=same_as(0))(name, arguments)
 
 
@@ -190,12 +192,9 @@ def _iszero(_: Call, values: Sequence[Datum], rows: int) -> Datum:
 def _bind_nanvl(name: str, arguments: Sequence[Expr]) -> Expr:
     if len(arguments) != 2:
         raise InvalidInput(f"{name} takes 2 arguments, found {len(arguments)}")
-    kind = numeric_type(arguments[0].type, arguments[1].type)
-    narrow = kind is not None and kind == pa.float32()
-    wanted = pa.float32() if narrow else pa.float64()
-    return (
-        takes(DOUBLE, DOUBLE, returns=wanted)(name, arguments) if not narrow else Call(name, tuple(arguments), wanted)
-    )
+    if all(plain(each.type) == pa.float32() for each in arguments):
+        return Call(name, tuple(cast_to(each, pa.float32()) for each in arguments), pa.float32())
+    return takes(DOUBLE, DOUBLE, returns=pa.float64())(name, arguments)
 
 
 def _random(_: Call, _values: Sequence[Datum], rows: int) -> Datum:

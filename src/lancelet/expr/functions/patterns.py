@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.expr.functions.define import INTEGER, TEXT, Datum, Function, takes
 from lancelet.expr.functions.places import letters_before
-from lancelet.expr.limits import between
+from lancelet.expr.limits import between, exactly
 from lancelet.expr.tree import Call, Expr, Literal
 from lancelet.expr.types import is_text
 from lancelet.expr.vectors import column, from_numpy, raw_values, valid_in_all
@@ -153,9 +153,9 @@ def _flags(values: Sequence[Datum], place: int) -> str:
     return str(values[place].as_py())
 
 
-def _regexp_like(call: Call, values: Sequence[Datum], rows: int) -> Datum:
+def _regexp_like(_: Call, values: Sequence[Datum], rows: int) -> Datum:
     text = column(values[0], rows)
-    flags = "i" if call.function == "regexp_ilike" else _flags(values, 2)
+    flags = _flags(values, 2)
     return for_each_pattern(
         values[1], rows, pa.bool_(), lambda pattern, places: _searched(_taken(text, places), pattern, flags)
     )
@@ -269,12 +269,18 @@ def _regexp_instr(_: Call, values: Sequence[Datum], rows: int) -> Datum:
     return for_each_pattern(values[1], rows, pa.int64(), found)
 
 
+def _bind_any_case(_: str, arguments: Sequence[Expr]) -> Expr:
+    return _REGEXP_LIKE("regexp_like", [*arguments, Literal(pa.scalar("i"))])
+
+
+_REGEXP_LIKE = takes(TEXT, TEXT, TEXT, least=2, returns=pa.bool_())
+
 FUNCTIONS = (
     Function("like", between(2, 3, _bind_like), _like, cost=8),
     Function("ilike", between(2, 3, _bind_like), _like, cost=10),
     Function("similar_to", between(2, 3, _bind_like), _like, cost=20),
-    Function("regexp_like", takes(TEXT, TEXT, TEXT, least=2, returns=pa.bool_()), _regexp_like, cost=20),
-    Function("regexp_ilike", takes(TEXT, TEXT, returns=pa.bool_()), _regexp_like, cost=20),
+    Function("regexp_like", _REGEXP_LIKE, _regexp_like, cost=20),
+    Function("regexp_ilike", exactly(2, _bind_any_case), None),
     Function(
         "regexp_match",
         takes(TEXT, TEXT, TEXT, least=2, returns=lambda given: pa.list_(given[0].type)),

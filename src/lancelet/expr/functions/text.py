@@ -214,6 +214,15 @@ def _joined_type(arguments: Sequence[Expr]) -> pa.DataType:
     return pa.large_string() if any(pat.is_large_string(plain(each.type)) for each in arguments) else pa.string()
 
 
+def _bind_chain(name: str, arguments: Sequence[Expr]) -> Expr:
+    """One level of ``||``, whose order does not matter."""
+    flat: list[Expr] = []
+    for each in arguments:
+        flat.extend(each.arguments if isinstance(each, Call) and each.function == name else [each])
+    made = _CONCAT(name, flat)
+    return made.arguments[0] if isinstance(made, Call) and len(made.arguments) == 1 else made
+
+
 def _concat(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     """Texts one after another: nulls are passed over, but ``||`` with a null is null."""
     kind = call.type
@@ -276,7 +285,7 @@ FUNCTIONS = (
     Function("strpos", takes(TEXT, TEXT, returns=_size_type), _strpos, ("instr", "position"), cost=10),
     Function("split_part", takes(TEXT, TEXT, INTEGER, returns=same_as(0)), _split_part, cost=15),
     Function("concat", _CONCAT, _concat, strict=False, cost=8),
-    Function("||", _CONCAT, _concat, cost=8),
+    Function("||", _bind_chain, _concat, cost=8),
     Function("concat_ws", takes(TEXT, rest=PRINTABLE, returns=_joined_type), _concat_ws, strict=False, cost=8),
     Function("uuid", takes(returns=pa.string()), _uuid, constant=False, cost=8),
 )
