@@ -29,7 +29,7 @@ from lancelet.format.blobs import BLOB_KEY
 from lancelet.format.columns import Range
 from lancelet.format.layouts import BlobLayout, Layer, MiniBlockLayout, PageLayout
 
-__all__ = ["BlobIndex", "PendingBlobs", "data_ranges", "encode", "is_blob", "load_index", "read_rows"]
+__all__ = ["BlobIndex", "PendingBlobs", "data_ranges", "encode", "is_blob", "load_index", "read_places", "read_rows"]
 
 _DESCRIPTION = pa.struct(
     [pa.field("position", pa.uint64(), nullable=False), pa.field("size", pa.uint64(), nullable=False)]
@@ -108,6 +108,15 @@ def _check_budget(sizes: Ints) -> None:
             f"blobs of {total:,.0f} bytes asked for at once, more than the memory budget of {budget:,}",
             hint="read fewer rows at a time, or raise LANCELET_MEMORY_BUDGET",
         )
+
+
+def read_places(layout: BlobLayout, path: Sequence[Shape], index: BlobIndex, rows: slice | Ints) -> pa.Array:
+    """The skeleton array of where the values of the rows lie: asked for as structs, they are not read."""
+    wanted = index.of(rows)
+    count = len(wanted.sizes)
+    parts = (wanted.positions, wanted.sizes)
+    words = (Fixed(64, count, np.ascontiguousarray(part).view(np.uint8)) for part in parts)
+    return build(path, Leveled(layout.layers, None, wanted.definition, count, Packed(count, tuple(words))))
 
 
 def read_rows(

@@ -9,7 +9,16 @@ from lancelet.format.fields import Field, FieldEncoding, Schema
 from lancelet.format.types import fixed_size_list_of_struct
 from lancelet.format.versions import FileVersion
 
-__all__ = ["BLOB_KEY", "BLOB_V2", "check_storable", "file_schema", "is_blob_v1", "is_blob_v2"]
+__all__ = [
+    "BLOB_KEY",
+    "BLOB_V2",
+    "binary_schema",
+    "check_storable",
+    "described_schema",
+    "file_schema",
+    "is_blob_v1",
+    "is_blob_v2",
+]
 
 #: Field metadata of a blob as files hold it, and of a blob of the first kind everywhere.
 BLOB_KEY = "lance-encoding:blob"
@@ -27,6 +36,8 @@ _DESCRIPTION = tuple(
     )
 )
 _DESCRIPTION_METADATA = {"lance-encoding:packed": "true", BLOB_KEY: "true"}
+#: What stands for a blob of the first kind.
+_PLACE = tuple(Field(name, "uint64", encoding=FieldEncoding.PLAIN) for name in ("position", "size"))
 _VARIABLE = ("string", "binary", "large_string", "large_binary", "json")
 
 
@@ -57,6 +68,41 @@ def _file_field(field: Field) -> Field:
     if is_blob_v2(field):
         return replace(field, children=_DESCRIPTION, metadata=dict(_DESCRIPTION_METADATA))
     return replace(field, children=tuple(map(_file_field, field.children))) if field.children else field
+
+
+def described_schema(schema: Schema) -> Schema:
+    """The schema in which every blob, of whichever kind, is the description of where it lies.
+
+    >>> blob = Field("b", "large_binary", metadata={"lance-encoding:blob": "true"})
+    >>> [field.name for field in described_schema(Schema((blob,))).walk()]
+    ['b', 'position', 'size']
+    """
+    return replace(schema, fields=tuple(map(_described_field, schema.fields)))
+
+
+def _described_field(field: Field) -> Field:
+    if is_blob_v1(field):
+        return replace(field, logical_type="struct", children=_PLACE, metadata={BLOB_KEY: "true"})
+    if is_blob_v2(field) or not field.children:
+        return _file_field(field)
+    return replace(field, children=tuple(map(_described_field, field.children)))
+
+
+def binary_schema(schema: Schema) -> Schema:
+    """The schema in which every blob, of whichever kind, is its bytes.
+
+    >>> blob = Field("b", "struct", metadata={"ARROW:extension:name": "lance.blob.v2", "k": "v"})
+    >>> [(field.logical_type, dict(field.metadata)) for field in binary_schema(Schema((blob,))).walk()]
+    [('large_binary', {'k': 'v'})]
+    """
+    return replace(schema, fields=tuple(map(_binary_field, schema.fields)))
+
+
+def _binary_field(field: Field) -> Field:
+    if is_blob_v2(field):
+        kept = {key: text for key, text in field.metadata.items() if not key.startswith("ARROW:extension:")}
+        return replace(field, logical_type="large_binary", children=(), metadata=kept)
+    return replace(field, children=tuple(map(_binary_field, field.children))) if field.children else field
 
 
 def check_storable(schema: Schema, version: FileVersion) -> None:

@@ -16,13 +16,26 @@ from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
 from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
 from lancelet.query.filters import FilterPlan, plan_filter
+from lancelet.query.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelet.query.ordering import SortKey, check_sortable
 from lancelet.query.reads import Reads, reads_of
-from lancelet.query.request import ROW_ADDRESS, ROW_ID, ROW_OFFSET, ScanRequest
+from lancelet.query.request import ROW_ADDRESS, ROW_ID, ROW_OFFSET, Ordering, ScanRequest, searched_schema
+from lancelet.query.vector_indexes import covered_fragments
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["MOST_FIRST", "Piece", "Route", "ScanPlan", "Sort", "Step", "outputs_of", "plan_scan"]
+__all__ = [
+    "MOST_FIRST",
+    "Piece",
+    "Route",
+    "ScanPlan",
+    "Search",
+    "Sort",
+    "Step",
+    "outputs_of",
+    "plan_scan",
+    "sort_keys",
+]
 
 #: Where at most so many rows are wanted in order, no others are kept, and columns are read once these are known.
 MOST_FIRST = 2**16
@@ -73,6 +86,22 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """How the nearest rows are found: a scan hands out vectors, addresses and, where they differ, row ids."""
+
+    nearest: Nearest
+    scan: ScanPlan
+    #: The condition that rows found must meet, if any.
+    condition: Step | None
+    #: The order of the rows found, where it is not that of their distance: its keys, and what they are made of.
+    order_by: tuple[Ordering, ...]
+    order_reads: Reads
+    #: Rows of the answer to skip and to hand out.
+    skip: int
+    take: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPlan:
     """How a scan goes: what is asked of indexes, then for each piece of a fragment the steps of its route."""
 
@@ -98,6 +127,7 @@ class ScanPlan:
     cut: bool
     memory_budget: int
     sort: Sort | None = None
+    search: Search | None = None
 
     def pieces(self, wanted: Callable[[int], bool] | None = None) -> Iterator[Piece]:
         """The pieces, in order; of fragments by id that are wanted."""
@@ -161,17 +191,20 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     places = None if request.fragments is None else tuple(map(facts.place_of, request.fragments))
     fragments = snapshot.manifest.fragments
     # Rows without any column are the same in every order.
-    sort = _sort(snapshot, request, facts, outputs, reads) if request.order_by and outputs else None
-    limited = sort is None and (request.limit is not None or request.offset > 0)
+    search = None if request.nearest is None else _search(snapshot, request, facts, request.nearest)
+    ordered = search is None and request.order_by and outputs
+    sort = _sort(snapshot, request, facts, outputs, reads) if ordered else None
+    limited = sort is None and search is None and (request.limit is not None or request.offset > 0)
     counted = not request.include_deleted and not request.ranges and not facts.counts.unknown
     chosen = request.allowed_rows is not None or request.blocked_rows is not None
     cut = limited and counted and request.filter is None and not chosen
+    condition = request.filter if search is None else None
     return ScanPlan(
         request,
         schema,
         outputs,
-        _route(facts.stored, request.filter, reads),
-        _filter(snapshot, request, facts),
+        _route(facts.stored, condition, reads),
+        _filter(snapshot, request, facts) if search is None else None,
         reads,
         facts.stored,
         fragments if places is None else [fragments[place] for place in places],
@@ -183,6 +216,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         cut=cut,
         memory_budget=snapshot.options.memory_budget,
         sort=sort,
+        search=search,
     )
 
 
@@ -213,10 +247,7 @@ def _sort(
     reads: Reads,
 ) -> Sort:
     """The order that a request asks for."""
-    for item in request.order_by:
-        check_sortable(
-            item.expr.type, ".".join(item.expr.path) if isinstance(item.expr, Column) else str(item.expr.type)
-        )
+    _check_order(request.order_by)
     ordering = [(f"{number}", item.expr) for number, item in enumerate(request.order_by)]
     needed = _rest(reads, [Step(reads_of(facts.stored, [item.expr for item in request.order_by]), TRUE)])
     most = None if request.limit is None else request.limit + request.offset
@@ -224,21 +255,64 @@ def _sort(
     behind = [(ROW_ADDRESS, Column((ROW_ADDRESS,), pa.uint64()))] if late else outputs
     columns = tuple((f"{number}", expr) for number, (_, expr) in enumerate([*ordering, *behind]))
     scan = plan_scan(snapshot, replace(request, columns=columns, order_by=(), limit=None, offset=0))
-    keys = tuple(SortKey(number, item.ascending, item.nulls_first) for number, item in enumerate(request.order_by))
-    return Sort(keys, scan, request.offset, request.limit, late)
+    return Sort(sort_keys(request.order_by), scan, request.offset, request.limit, late)
+
+
+def sort_keys(order_by: Sequence[Ordering]) -> tuple[SortKey, ...]:
+    """The keys of an order whose values are the first columns of the rows."""
+    return tuple(SortKey(number, item.ascending, item.nulls_first) for number, item in enumerate(order_by))
+
+
+def _check_order(order_by: Sequence[Ordering]) -> None:
+    for item in order_by:
+        name = ".".join(item.expr.path) if isinstance(item.expr, Column) else str(item.expr.type)
+        check_sortable(item.expr.type, name)
+
+
+def _search(snapshot: Snapshot, request: ScanRequest, facts: TableFacts, nearest: Nearest) -> Search:
+    """The search that a request asks for."""
+    _check_order(request.order_by)
+    names = [ROW_ADDRESS, ROW_ID] if facts.stable_row_ids else [ROW_ADDRESS]
+    looked_at = [nearest.column, *(Column((name,), pa.uint64()) for name in names)]
+    fragments = request.fragments
+    if request.fast_search:
+        covered = covered_fragments(snapshot, facts, nearest.column)
+        wanted = facts.counts.ids.tolist() if fragments is None else fragments
+        fragments = tuple(number for number in wanted if number in covered)
+    inner = replace(
+        request,
+        columns=tuple((f"{number}", expr) for number, expr in enumerate(looked_at)),
+        filter=request.filter if nearest.prefilter else None,
+        nearest=None,
+        order_by=(),
+        limit=None,
+        offset=0,
+        fragments=fragments,
+        fast_search=False,
+        in_order=False,
+        strict_batch_size=False,
+        batch_bytes=None,
+    )
+    after = None if nearest.prefilter else request.filter
+    condition = None if after is None else Step(reads_of(facts.stored, [after]), after)
+    order_reads = reads_of(facts.stored, [item.expr for item in request.order_by])
+    scan = plan_scan(snapshot, inner)
+    return Search(nearest, scan, condition, request.order_by, order_reads, request.offset, request.limit)
 
 
 def outputs_of(facts: TableFacts, request: ScanRequest) -> tuple[tuple[tuple[str, Expr], ...], pa.Schema]:
     """The columns that a request is answered with: what each stands for, and their schema."""
-    outputs = request.columns
+    bound, outputs = searched_schema(facts.bound, request.nearest), request.columns
     if outputs is None:
         names = [item.name for item in facts.stored.fields]
-        outputs = tuple((name, Column((name,), facts.bound.field(name).type)) for name in names)
+        if request.nearest is not None:
+            names = [QUERY_INDEX] * request.nearest.batch + names + [DISTANCE]
+        outputs = tuple((name, Column((name,), bound.field(name).type)) for name in names)
     names = [name for name, _ in outputs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"column {twice!r} is asked for more than once", column=twice)
-    return outputs, pa.schema([_output(name, expr, facts.bound) for name, expr in outputs], facts.bound.metadata)
+    return outputs, pa.schema([_output(name, expr, bound) for name, expr in outputs], bound.metadata)
 
 
 def _output(name: str, expr: Expr, bound: pa.Schema) -> pa.Field:
@@ -254,6 +328,8 @@ def _check(request: ScanRequest, outputs: Sequence[tuple[str, Expr]]) -> None:
     if request.include_deleted and not any(isinstance(expr, Column) and expr.path == (ROW_ID,) for _, expr in outputs):
         hint = "ask for _rowid: it is null where a row is deleted"
         raise InvalidInput("deleted rows are asked for, but nothing would tell them from the others", hint=hint)
+    if request.include_deleted and request.nearest is not None:
+        raise InvalidInput("deleted rows are asked for, but a search finds none of them")
     if request.strict_batch_size and request.batch_bytes is not None:
         raise InvalidInput("batches cannot have both an exact number of rows and a limit of bytes")
 

@@ -16,6 +16,7 @@ from lancelet.expr import Column, Expr, parse_filter, parse_value
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.blobs import file_schema
 from lancelet.format.fields import Schema
+from lancelet.query.nearest import Nearest, search_fields
 from lancelet.rows.row_sets import RowSet
 from lancelet.table.snapshot import Snapshot
 
@@ -34,6 +35,7 @@ __all__ = [
     "bound_schema",
     "column_named",
     "request_for",
+    "searched_schema",
 ]
 
 #: Columns that no file need hold: what is known of the rows themselves.
@@ -68,6 +70,9 @@ class Ordering:
 class ScanRequest:
     """A question to one version of a table. Every expression is bound to its :func:`bound_schema`.
 
+    The outputs, the order and, where it chooses among rows that were found, the condition of a search may also name
+    the columns of :func:`searched_schema`.
+
     >>> ScanRequest(limit=-1)
     Traceback (most recent call last):
     lancelet.errors.InvalidInput: limit is -1, expected at least 0
@@ -76,6 +81,8 @@ class ScanRequest:
     #: What to hand out: a name and what it stands for; None for all stored columns in the order of the schema.
     columns: tuple[tuple[str, Expr], ...] | None = None
     filter: Expr | None = None
+    #: The rows to look for by their vectors, handed out by distance.
+    nearest: Nearest | None = None
     limit: int | None = None
     offset: int = 0
     order_by: tuple[Ordering, ...] = ()
@@ -117,6 +124,19 @@ def bound_schema(schema: Schema) -> pa.Schema:
     stored = schema_to_arrow(file_schema(schema))
     known = [pa.field(name, pa.uint64()) for name in SYSTEM_COLUMNS if stored.get_field_index(name) < 0]
     return pa.schema([*stored, *known], stored.metadata)
+
+
+def searched_schema(bound: pa.Schema, nearest: Nearest | None) -> pa.Schema:
+    """The same with the columns that a search adds; InvalidInput where the table has such a column itself.
+
+    >>> searched_schema(pa.schema({"x": pa.int8()}), None).names
+    ['x']
+    """
+    added = search_fields(nearest)
+    taken = next((field.name for field in added if bound.get_field_index(field.name) >= 0), None)
+    if taken is not None:
+        raise InvalidInput(f"the table has a column {taken!r}, which a search adds", hint="rename the column")
+    return pa.schema([*bound, *added], bound.metadata) if added else bound
 
 
 def column_named(name: str, schema: pa.Schema) -> Column:

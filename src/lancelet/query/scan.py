@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from lancelet.file.workers import ahead as reading_ahead
 from lancelet.file.workers import waiting
 from lancelet.query.answers import Answers, answers_of
 from lancelet.query.batches import batches_of, limited
+from lancelet.query.closest import Closest, closest_of
 from lancelet.query.flow import carried_out
 from lancelet.query.opened import open_table
 from lancelet.query.pace import window_bytes
@@ -26,6 +28,7 @@ from lancelet.query.request import (
     ScanRequest,
     request_for,
 )
+from lancelet.query.searching import searched_tables
 from lancelet.query.selection import Selection
 from lancelet.query.sorted_scan import sorted_tables
 from lancelet.query.stored import StoredFragment, open_fragment
@@ -50,6 +53,7 @@ __all__ = [
     "tables_of",
 ]
 
+_Result = TypeVar("_Result")
 #: Windows under way at once where a store is far away: most of the time they wait for it.
 _MOST_AHEAD = 16
 #: Fragments opened before they are needed where a store is far away.
@@ -91,6 +95,10 @@ def scan(
 
 def tables_of(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
     """The rows of a scan as they are read, window by window; no table is empty."""
+    if plan.search is not None:
+        closest = Closest(plan.search.nearest)
+        found = closest_of(closest, _Scan(plan.search.scan, places).results(closest.among))
+        return searched_tables(plan, plan.search, places, found)
     if plan.sort is not None:
         return sorted_tables(plan, plan.sort, places, tables_of(plan.sort.scan, places))
     return limited(_Scan(plan, places).tables(), plan.skip, plan.take)
@@ -136,14 +144,17 @@ class _Scan:
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows of all windows."""
+        return (table for table in self.results(_itself) if table.num_rows)
+
+    def results(self, each: Callable[[pa.Table], _Result]) -> Iterator[_Result]:
+        """What ``each`` makes of the rows of each window, on the thread that read them."""
         in_order = self.plan.request.in_order
-        tasks = (partial(self._table, window) for window in self._windows())
+        tasks = (partial(self._result, window, each) for window in self._windows())
         for found in carried_out(tasks, self.threads(), ahead=self.ahead, in_order=in_order):
-            if isinstance(found, pa.Table):
-                if found.num_rows:
-                    yield found
+            if not isinstance(found, Found):
+                yield found
                 continue
-            pieces = self._pieces(found)
+            pieces = self._pieces(found, each)
             del found
             yield from carried_out(pieces, self.threads(), ahead=self.ahead, in_order=in_order)
 
@@ -155,12 +166,12 @@ class _Scan:
     def _count(self, window: Window) -> int:
         return self._found(window).selection.count
 
-    def _table(self, window: Window) -> pa.Table | Found:
-        """The rows of a window; where they are too many to be read at once, those that were found."""
+    def _result(self, window: Window, each: Callable[[pa.Table], _Result]) -> _Result | Found:
+        """What is made of the rows of a window; where they are too many to be read at once, those that were found."""
         found = self._found(window)
         if window.way.steps and found.split(window.way.rest_pace.rows(window.stored))[1] is not None:
             return found
-        return self._finished(found)
+        return each(self._finished(found))
 
     def _found(self, window: Window) -> Found:
         found = window.find()
@@ -168,13 +179,16 @@ class _Scan:
             window.way.first_pace.seen(window.selection.count, found.first_bytes)
         return found
 
-    def _pieces(self, found: Found) -> Iterator[Callable[[], pa.Table]]:
-        """The rows found, in pieces of the size that seems right by the time they are read."""
+    def _pieces(self, found: Found, each: Callable[[pa.Table], _Result]) -> Iterator[Callable[[], _Result]]:
+        """What is made of the rows found, in pieces of the size that seems right by the time they are read."""
         left: Found | None = found
         while left is not None:
             piece, left = left.split(found.window.way.rest_pace.rows(found.window.stored))
             if piece.selection.count:
-                yield partial(self._finished, piece)
+                yield partial(self._made, piece, each)
+
+    def _made(self, found: Found, each: Callable[[pa.Table], _Result]) -> _Result:
+        return each(self._finished(found))
 
     def _finished(self, found: Found) -> pa.Table:
         table = found.table()
@@ -228,6 +242,10 @@ class _Scan:
         if not self.near:
             stored.open_files(self.way().first_pace.projection)
         return piece, stored
+
+
+def _itself(table: pa.Table) -> pa.Table:
+    return table
 
 
 def _chooses(request: ScanRequest) -> bool:

@@ -34,7 +34,7 @@ from lancelet.rows.ordering import order_of
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["NegativeRow", "Numbers", "RowsBy", "Taking", "take", "take_addresses", "taking_of"]
+__all__ = ["NegativeRow", "Numbers", "RowsBy", "Taking", "columns_at", "take", "take_addresses", "taking_of"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 #: Numbers of rows as users give them.
@@ -107,6 +107,16 @@ def take(
 def take_addresses(table: OpenTable, taking: Taking, addresses: UInt64s) -> pa.Table:
     """The rows at some addresses, all of which there are."""
     return _taken(table, taking, _spots(table, addresses))
+
+
+def columns_at(table: OpenTable, projection: Projection, addresses: UInt64s) -> _Columns:
+    """Some columns of the rows at some addresses, all of which there are; some addresses may come more than once."""
+    if not projection.reads or not len(addresses):
+        empty = projection.reads.arrow.empty_table()
+        return {name: empty.column(name) for name in empty.column_names} | dict.fromkeys(
+            projection.reads.system, pa.array([], pa.uint64())
+        )
+    return _columns_of(table, projection, _spots(table, addresses))
 
 
 def _key(columns: Columns | None) -> object:
@@ -212,29 +222,32 @@ def _live(table: OpenTable, spots: UInt64s) -> UInt64s:
 
 def _taken(table: OpenTable, taking: Taking, spots: UInt64s) -> pa.Table:
     """The rows at some spots, in their order."""
-    order: Ints | None = None
-    if len(spots) == 1:
-        spot = int(spots[0])
-        columns = _read_one(table, taking, spot >> 32, np.array([spot & LARGEST]))
-        return output_table(taking.schema, taking.outputs, columns, 1)
     if not len(spots):
         return taking.schema.empty_table()
+    return output_table(taking.schema, taking.outputs, _columns_of(table, taking.projection, spots), len(spots))
+
+
+def _columns_of(table: OpenTable, projection: Projection, spots: UInt64s) -> _Columns:
+    """The columns of the rows at some spots, of which there is one at least."""
+    if len(spots) == 1:
+        spot = int(spots[0])
+        return _read_one(table, projection, spot >> 32, np.array([spot & LARGEST]))
+    order: Ints | None = None
     if bool(np.any(spots[1:] < spots[:-1])):
         order = order_of(spots)
         spots = spots[order]
-    parts = list(_read(table, taking, spots))
-    names = [*taking.reads.arrow.names, *taking.reads.system]
-    columns = {name: gathered([part[name] for part in parts], order) for name in names}
-    return output_table(taking.schema, taking.outputs, columns, len(spots))
+    parts = list(_read(table, projection, spots))
+    names = [*projection.reads.arrow.names, *projection.reads.system]
+    return {name: gathered([part[name] for part in parts], order) for name in names}
 
 
-def _read(table: OpenTable, taking: Taking, spots: UInt64s) -> Iterable[_Columns]:
+def _read(table: OpenTable, projection: Projection, spots: UInt64s) -> Iterable[_Columns]:
     """The columns of rows that ascend, fragment by fragment."""
     places = (spots >> np.uint64(32)).astype(np.int64)
     rows = (spots & np.uint64(LARGEST)).astype(np.int64)
     bounds = [0, *(np.flatnonzero(places[1:] != places[:-1]) + 1).tolist(), len(spots)]
     tasks = (
-        partial(_read_one, table, taking, place, rows[begin:end])
+        partial(_read_one, table, projection, place, rows[begin:end])
         for place, (begin, end) in zip(places[bounds[:-1]].tolist(), pairwise(bounds), strict=True)
     )
     if table.near:
@@ -242,12 +255,11 @@ def _read(table: OpenTable, taking: Taking, spots: UInt64s) -> Iterable[_Columns
     return carried_out(tasks, waiting(), ahead=_AHEAD)
 
 
-def _read_one(table: OpenTable, taking: Taking, place: int, rows: Ints) -> _Columns:
+def _read_one(table: OpenTable, projection: Projection, place: int, rows: Ints) -> _Columns:
     stored = table.fragment(place)
-    columns: _Columns = dict(stored.read(taking.projection, rows))
-    for name in taking.reads.system:
+    columns: _Columns = dict(stored.read(projection, rows))
+    stable = table.facts.stable_row_ids
+    for name in projection.reads.system:
         before = table.counts.live_before(place) if name == ROW_OFFSET else 0
-        columns[name] = system_column(
-            stored, name, rows, taking.projection, stable=taking.stable_row_ids, live_before=before
-        )
+        columns[name] = system_column(stored, name, rows, projection, stable=stable, live_before=before)
     return columns

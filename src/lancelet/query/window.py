@@ -21,7 +21,7 @@ from lancelet.query.selection import SINGLE, Selection, as_bits, from_bits
 from lancelet.query.stored import StoredFragment
 from lancelet.query.system import system_column
 
-__all__ = ["Found", "Way", "Window", "output_table"]
+__all__ = ["Found", "Way", "Window", "output_table", "true_rows"]
 
 _Columns = Mapping[str, pa.ChunkedArray | pa.Array]
 
@@ -140,7 +140,7 @@ class Window:
         if selection.share >= SINGLE:
             columns = self._with_system(projection, whole)
             try:
-                return selection.met(_true(condition, columns, whole.count)), _Held(columns, None)
+                return selection.met(true_rows(condition, columns, whole.count)), _Held(columns, None)
             except InvalidInput:
                 # Of a row that is not wanted a value may be one that cannot be computed with.
                 if selection.whole:
@@ -149,7 +149,7 @@ class Window:
                 columns = {name: pick(column, places) for name, column in columns.items()}
         else:
             columns = self._with_system(projection, selection)
-        return selection.kept(_true(condition, columns, selection.count)), _Held(columns, selection)
+        return selection.kept(true_rows(condition, columns, selection.count)), _Held(columns, selection)
 
     def _with_system(self, projection: Projection, selection: Selection) -> _Columns:
         columns = self.read(projection, selection)
@@ -182,7 +182,7 @@ def _values(columns: _Columns, schema: pa.Schema) -> _Columns:
     }
 
 
-def _true(condition: Expr, columns: _Columns, count: int) -> pa.BooleanArray:
+def true_rows(condition: Expr, columns: _Columns, count: int) -> pa.BooleanArray:
     """For each row whether a condition is true."""
     if len(columns) == 1:
         ((name, column),) = columns.items()
@@ -205,7 +205,7 @@ def _true_by_key(condition: Expr, name: str, column: pa.ChunkedArray | pa.Array)
         for chunk in chunks:
             # Behind the values stands a null, for the rows that have none.
             values = pa.concat_arrays([chunk.dictionary, pa.nulls(1, chunk.dictionary.type)])
-            known = from_bits(_true(condition, {name: values}, len(values)))
+            known = from_bits(true_rows(condition, {name: values}, len(values)))
             keys = chunk.indices.fill_null(0) if chunk.null_count else chunk.indices
             mask = (
                 known[: len(values) - 1].take(keys.to_numpy(), mode="clip")
