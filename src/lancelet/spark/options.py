@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 
 from lancelet.config import parse_size
 from lancelet.errors import InvalidInput
+from lancelet.expr import Expr
 from lancelet.format.versions import FileVersion
 from lancelet.spark.address import Address
 from lancelet.spark.choices import Choices
@@ -31,8 +32,8 @@ class ReadOptions:
 
     #: Paths of columns, or SQL expressions by the names that their values get; None for all stored columns.
     columns: tuple[str, ...] | dict[str, str] | None = None
-    #: A condition in Lance's SQL.
-    filter: str | None = None
+    #: A condition in Lance's SQL, or bound already.
+    filter: str | Expr | None = None
     #: Most rows of the whole read.
     limit: int | None = None
     offset: int = 0

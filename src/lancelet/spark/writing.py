@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -12,16 +12,15 @@ from pyspark.sql import types as spark
 
 from lancelet.errors import AlreadyExists, InvalidInput, NotFound
 from lancelet.format.arrow import schema_to_arrow
-from lancelet.format.blobs import BLOB_KEY, is_blob_v2
-from lancelet.format.fields import Schema
+from lancelet.format.blobs import BLOB_KEY
 from lancelet.format.fragments import Fragment
 from lancelet.format.versions import DEFAULT_VERSION
 from lancelet.ops.data_files import Limits
 from lancelet.ops.write import Mode, WritePlan, plan_append, plan_create, plan_overwrite, run_write
 from lancelet.spark.address import Address
 from lancelet.spark.attempts import telling_store
-from lancelet.spark.blob_references import REFERENCE, fetched, is_reference, windows
-from lancelet.spark.casts import Cast, cast_batch, cast_for
+from lancelet.spark.blob_references import is_reference
+from lancelet.spark.fitting import Fit, check_fit, fitted, stored_columns
 from lancelet.spark.options import WriteOptions
 from lancelet.spark.spark_arrow import spark_arrow
 from lancelet.spark.types import FIXED_SIZE, LANCE_TYPE, from_spark, to_spark
@@ -56,6 +55,11 @@ class Writing:
     def exists(self) -> bool:
         """Whether there was a table."""
         return self.address.version is not None
+
+    @property
+    def fit(self) -> Fit:
+        """How rows become the table's."""
+        return Fit(self.target, self.places, self.address.storage_options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ def plan_writing(
         options.commit_message,
     )
     # Types that do not fit are told here, values that do not by the tasks.
-    _casts(spark_arrow(schema), made)
+    check_fit(spark_arrow(schema), made.fit)
     return made
 
 
@@ -170,30 +174,8 @@ def _matched(schema: spark.StructType, snapshot: Snapshot) -> tuple[pa.Schema, t
         if alike[0] in found:
             raise InvalidInput(f"two columns are given for {alike[0]!r}", uri=snapshot.uri, column=name)
         found[alike[0]] = place
-    kept = Schema(tuple(item for item in snapshot.schema.fields if item.name in found), snapshot.schema.metadata)
-    arrow = schema_to_arrow(kept)
-    fields = [_as_bytes(arrow.field(item.name)) if is_blob_v2(item) else arrow.field(item.name) for item in kept.fields]
-    return pa.schema(fields, arrow.metadata), tuple(found[item.name] for item in kept.fields)
-
-
-def _as_bytes(field_of: pa.Field) -> pa.Field:
-    return pa.field(field_of.name, pa.large_binary(), field_of.nullable, metadata={BLOB_KEY: "true"})
-
-
-def _casts(source: pa.Schema, writing: Writing) -> list[Cast | None]:
-    casts: list[Cast | None] = []
-    for place, target in zip(writing.places, writing.target, strict=True):
-        field_of = source.field(place).with_name(target.name)
-        if _fetches(field_of, target):
-            casts.append(None)
-        else:
-            casts.append(cast_for(field_of, target))
-    return casts
-
-
-def _fetches(source: pa.Field, target: pa.Field) -> bool:
-    """Whether references are given where the table holds blobs."""
-    return is_reference(source) and pa.types.is_large_binary(target.type)
+    names = [name for name in known if name in found]
+    return stored_columns(snapshot, names), tuple(found[name] for name in names)
 
 
 def write_rows(writing: Writing, batches: Iterable[pa.RecordBatch], *, store: Store | None = None) -> Written:
@@ -201,7 +183,7 @@ def write_rows(writing: Writing, batches: Iterable[pa.RecordBatch], *, store: St
     prepare_worker()
     began = time.perf_counter()
     telling = telling_store(store or writing.address.store(), writing.job)
-    counted = _Counted(_stored_batches(writing, batches))
+    counted = _Counted(fitted(writing.fit, batches))
     rows = pa.RecordBatchReader.from_batches(writing.target, counted)
     fragments = run_write(writing.plan, telling, rows)
     return Written(telling.attempt.id, fragments, counted.rows, time.perf_counter() - began)
@@ -218,36 +200,3 @@ class _Counted:
         for batch in self._batches:
             self.rows += batch.num_rows
             yield batch
-
-
-def _stored_batches(writing: Writing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    casts: list[Cast | None] | None = None
-    blobs: list[int] = []
-    for batch in batches:
-        if casts is None:
-            # What Spark hands over has the session's time zone, and large types where the session asks for them.
-            casts = _casts(batch.schema, writing)
-            blobs = [
-                at
-                for at, (place, target) in enumerate(zip(writing.places, writing.target, strict=True))
-                if _fetches(batch.schema.field(place), target)
-            ]
-        chosen = pa.RecordBatch.from_arrays(
-            [batch.column(place) for place in writing.places], names=writing.target.names
-        )
-        for piece in _with_bytes(chosen, blobs, writing):
-            yield cast_batch(piece, casts, writing.target)
-
-
-def _with_bytes(batch: pa.RecordBatch, blobs: Sequence[int], writing: Writing) -> Iterator[pa.RecordBatch]:
-    """The batch with the bytes of blobs in place of references to them, in pieces of bounded size."""
-    if not blobs:
-        yield batch
-        return
-    place = blobs[0]
-    references = batch.column(place).cast(REFERENCE)
-    for run in windows(references):
-        count = run.stop - run.start
-        made = fetched(references.slice(run.start, count), writing.address.storage_options)
-        piece = batch.slice(run.start, count).set_column(place, writing.target.field(place), made)
-        yield from _with_bytes(piece, blobs[1:], writing)
