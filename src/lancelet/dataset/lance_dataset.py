@@ -13,9 +13,12 @@ from lancelet.dataset.cleanup import DatasetCleanup
 from lancelet.dataset.clones import DatasetClones
 from lancelet.dataset.core import ScanDefaults
 from lancelet.dataset.history import DatasetHistory
+from lancelet.dataset.index_segments import DatasetIndexSegments
+from lancelet.dataset.indexes import DatasetIndexes
 from lancelet.dataset.inspection import DatasetInspection
 from lancelet.dataset.location import StorageOptions, TableLocation, refuse_namespace, uri_of
 from lancelet.dataset.opening import open_version
+from lancelet.dataset.optimizing import DatasetOptimizer
 from lancelet.dataset.scanning import DatasetScanning
 from lancelet.dataset.settings import DatasetSettings
 from lancelet.dataset.takes import DatasetTakes
@@ -40,6 +43,8 @@ class LanceDataset(
     DatasetScanning,
     DatasetTakes,
     DatasetBlobs,
+    DatasetIndexes,
+    DatasetIndexSegments,
     DatasetInspection,
 ):
     """A table at one of its versions.
@@ -97,6 +102,11 @@ class LanceDataset(
         self._default_scan_options = default_scan_options
         self._read_params = read_params
         self._go_to(open_version(self._location, version))
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """What makes the table faster to read and changes none of its rows."""
+        return DatasetOptimizer(self)
 
 
 def _block_size(size: object) -> int:

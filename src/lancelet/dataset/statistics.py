@@ -10,6 +10,7 @@ from lancelet.file.data_file import DataFile as OpenFile
 from lancelet.file.metadata import statistics
 from lancelet.format.fragments import DataFile
 from lancelet.format.versions import FileVersion
+from lancelet.ops.index.statistics import IndexStatistics, index_statistics
 from lancelet.query.files import open_data_file
 from lancelet.table.parallel import in_order
 
@@ -62,6 +63,17 @@ class LanceStats:
             num_fragments=len(fragments),
             num_small_files=int((fragments.physical_rows() < max_rows_per_group).sum()),
         )
+
+    def index_stats(self, index_name: str) -> IndexStatistics:
+        """Figures of an index: of each segment, and how much of the table they cover. NotFound if there is none.
+
+        >>> import lancelet, pyarrow as pa
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2]}), "memory://index-stats")
+        >>> dataset.create_scalar_index("x", "BTREE")
+        >>> dataset.stats.index_stats("x_idx")["indices"]
+        [{'min': '1', 'max': '2', 'num_pages': 1}]
+        """
+        return index_statistics(self._dataset.snapshot, self._dataset.places, index_name)
 
     def data_stats(self) -> DataStatistics:
         """Bytes of each field, as the metadata of all data files tells. Files of version 0.1 do not."""

@@ -16,6 +16,7 @@ from lancelet.rows.bitmaps import BitMap, parse_bitmap, write_bitmap
 
 __all__ = [
     "FRAGMENT_REUSE",
+    "SYSTEM_INDEXES",
     "WRITE_AHEAD_LOG",
     "cover_moved_rows",
     "covered",
@@ -27,7 +28,7 @@ __all__ = [
 
 #: Names of the indexes that belong to no field.
 FRAGMENT_REUSE, WRITE_AHEAD_LOG = "__lance_frag_reuse", "__lance_mem_wal"
-_SYSTEM = (FRAGMENT_REUSE, WRITE_AHEAD_LOG)
+SYSTEM_INDEXES = (FRAGMENT_REUSE, WRITE_AHEAD_LOG)
 
 Indexes = tuple[IndexMetadata, ...]
 
@@ -44,7 +45,7 @@ def relevant_indexes(indexes: Indexes, schema: Schema, fragments: Fragments) -> 
     again; a vector index is not, because it cannot be without rows. Of several that cover nothing the oldest stays.
     """
     known = {item.id for item in schema.walk()}
-    kept = [item for item in indexes if item.name in _SYSTEM or known.issuperset(item.fields)]
+    kept = [item for item in indexes if item.name in SYSTEM_INDEXES or known.issuperset(item.fields)]
     existing = BitMap(fragments.ids().astype(np.uint32))
     lasting: set[int] = set()
     for name in {item.name for item in kept}:
@@ -129,7 +130,7 @@ def rewritten(
         if found is not None and change is None and stable_row_ids and holds_addresses(item):
             gone = BitMap([fragment.id for group in groups for fragment in group.old_fragments])
             item = replace(item, fragment_bitmap=write_bitmap(found - gone))
-        elif found is not None and (change is not None or (stable_row_ids and item.name not in _SYSTEM)):
+        elif found is not None and (change is not None or (stable_row_ids and item.name not in SYSTEM_INDEXES)):
             item = replace(item, fragment_bitmap=write_bitmap(with_moved_fragments(found, groups)))
         if change is not None:
             item = replace(

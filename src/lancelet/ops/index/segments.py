@@ -34,11 +34,15 @@ from lancelet.table.snapshot import Snapshot, open_snapshot
 __all__ = [
     "BuildSegment",
     "discard_segment",
+    "domain_of",
     "groups_of",
     "open_segment",
     "plan_segments",
+    "segment_cost",
     "segment_of",
     "stable_row_ids",
+    "target_of",
+    "watched",
 ]
 
 #: Bytes that the value of a type of no fixed size is guessed to take.
@@ -67,28 +71,39 @@ class BuildSegment:
         snapshot = open_snapshot(store, version=self.read_version)
         column = column_of(snapshot, self.field_id)
         kind = kind_named(self.kind)
-        domain = Domain.ADDRESSES if kind.builds_by_address or not stable_row_ids(snapshot) else Domain.ROW_IDS
-        rows = rows_to_index(snapshot, Places.of(snapshot), column.column, self.fragments, domain)
+        rows = rows_to_index(snapshot, Places.of(snapshot), column.column, self.fragments, domain_of(snapshot, kind))
         uuid = self.uuid or uuid4()
-        target = Target(
-            store,
-            index_folder(uuid),
-            data_version(snapshot.manifest),
-            max(self.cost.memory - _BESIDES, _LEAST),
-            stable_row_ids(snapshot),
-        )
+        target = target_of(snapshot, uuid, self.cost.memory)
         try:
             facts = {"index": self.name, "kind": self.kind, "uri": store.uri}
             with span("index.build", total=live_rows(snapshot, BitMap(self.fragments)), **facts) as work:
-                watched = _watched(rows, lambda count: work.advance(count, **facts))
-                built = kind.build(watched, column.type, target, dict(self.parameters))
+                read = watched(rows, lambda count: work.advance(count, **facts))
+                built = kind.build(read, column.type, target, dict(self.parameters))
         except BaseException:
             discard_segment(store, uuid)
             raise
         return segment_of(snapshot, column, self.name, self.fragments, uuid, built)
 
 
-def _watched(rows: Iterator[pa.RecordBatch], advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+def domain_of(snapshot: Snapshot, kind: IndexKind) -> Domain:
+    """What a segment of a type that is built now calls rows."""
+    by_address = kind.builds_by_address or not stable_row_ids(snapshot)
+    return Domain.ADDRESSES if by_address else Domain.ROW_IDS
+
+
+def target_of(snapshot: Snapshot, uuid: UUID, memory: int) -> Target:
+    """Where a segment is written, by a task that holds so many bytes."""
+    return Target(
+        snapshot.store,
+        index_folder(uuid),
+        data_version(snapshot.manifest),
+        max(memory - _BESIDES, _LEAST),
+        stable_row_ids(snapshot),
+    )
+
+
+def watched(rows: Iterator[pa.RecordBatch], advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+    """Rows as they come, counted, until the job is told to stop."""
     for batch in rows:
         check_cancelled()
         yield batch
@@ -169,7 +184,7 @@ def plan_segments(
     tasks = tuple(
         BuildSegment(
             f"{name}-{number}",
-            _cost(snapshot, column.type, fragments),
+            segment_cost(snapshot, column.type, fragments),
             snapshot.version,
             column.field_id,
             name,
@@ -183,7 +198,8 @@ def plan_segments(
     return Plan("index", snapshot.version, tasks)
 
 
-def _cost(snapshot: Snapshot, kind: pa.DataType, fragments: Sequence[int]) -> Cost:
+def segment_cost(snapshot: Snapshot, kind: pa.DataType, fragments: Sequence[int]) -> Cost:
+    """What building a segment over some fragments is expected to take."""
     rows = sum(_rows_in(snapshot, number) for number in fragments)
     try:
         width = max(row_bits(kind) // 8, 1) if kind.bit_width else 1

@@ -1,0 +1,78 @@
+"""DatasetOptimizer: what makes a table faster to read and changes none of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lancelet.dataset.index_request import told
+from lancelet.dataset.progress import IndexProgress
+from lancelet.dataset.settings import DatasetSettings
+from lancelet.dataset.writing import AutoCleanupConfig
+from lancelet.ops.committing import CommitOptions
+from lancelet.ops.index.optimize import OptimizeRequest, optimize_indexes
+
+__all__ = ["DatasetOptimizer"]
+
+
+class DatasetOptimizer:
+    """Maintenance of a table: ``dataset.optimize``. Each change is a commit, at whose version the dataset is then."""
+
+    def __init__(self, dataset: DatasetSettings) -> None:
+        self._dataset = dataset
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: list[str] | None = None,
+        retrain: bool = False,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
+    ) -> None:
+        """Put rows into indexes that were written after them, so that scans need not look at each.
+
+        Rows that are new to an index are merged with its last segment, or with the last ``num_indices_to_merge``;
+        with 0 they get a segment of their own, which is fastest. ``retrain`` builds each index anew, as one segment.
+        Other indexes than those named stay as they are; nothing is committed where all are up to date.
+
+        >>> import lancelet, pyarrow as pa
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [3, 1, 2]}), "memory://optimizing")
+        >>> dataset.create_scalar_index("x", "BTREE")
+        >>> dataset.insert(pa.table({"x": [7, 8]}))
+        >>> dataset.optimize.optimize_indices()
+        >>> dataset.describe_indices()[0].num_rows_indexed
+        5
+        """
+        dataset = self._dataset
+        if isinstance(index_names, str):
+            raise TypeError("index_names must be a list of names, not one of them")
+        request = OptimizeRequest(
+            1 if num_indices_to_merge is None else num_indices_to_merge,
+            None if index_names is None else tuple(index_names),
+            retrain,
+        )
+        with told(progress_callback, dataset.snapshot.store.uri):
+            made = optimize_indexes(
+                dataset.snapshot, request, options=CommitOptions(commit_lock=dataset.location.commit_lock)
+            )
+        if made is not None:
+            dataset._follow(made)
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: object) -> None:
+        """Have commits remove old versions from now on: every so many versions those older than so many seconds.
+
+        >>> import lancelet, pyarrow as pa
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [1]}), "memory://tidying")
+        >>> dataset.optimize.enable_auto_cleanup({"interval": 20, "older_than_seconds": 3600})
+        >>> dataset.config()["lance.auto_cleanup.older_than"]
+        '3600s'
+        """
+        self._dataset.update_config(
+            {
+                "lance.auto_cleanup.interval": str(auto_cleanup_config["interval"]),
+                "lance.auto_cleanup.older_than": f"{auto_cleanup_config['older_than_seconds']}s",
+            }
+        )
+
+    def disable_auto_cleanup(self, **kwargs: object) -> None:
+        """Have commits remove nothing any more."""
+        self._dataset.update_config({"lance.auto_cleanup.interval": None, "lance.auto_cleanup.older_than": None})
