@@ -21,7 +21,7 @@ from lancelet.spark.splits import Split
 from lancelet.spark.worker import prepare_worker
 from lancelet.storage.store import Store
 
-__all__ = ["fetch_blobs", "parallelism", "read", "read_frame"]
+__all__ = ["fetch_blobs", "parallelism", "read", "read_frame", "split_frame"]
 
 #: Tasks to aim for where a session does not say how many it runs at once.
 _USUAL_TASKS = 8
@@ -83,7 +83,11 @@ def read(
 def read_frame(spark: SparkSession, address: Address, asked: ReadOptions, *, tasks: int | None = None) -> DataFrame:
     """The same of an address; its version is pinned here."""
     reading = plan_reading(address.pinned(address.open()), asked)
-    splits = plan_splits(reading, tasks=tasks or parallelism(spark))
+    return split_frame(spark, reading, plan_splits(reading, tasks=tasks or parallelism(spark)))
+
+
+def split_frame(spark: SparkSession, reading: Reading, splits: Sequence[Split]) -> DataFrame:
+    """The rows of splits, each read by a task."""
     if not splits:
         return spark.createDataFrame([], reading.schema)
     numbers = spark.range(0, len(splits), 1, len(splits))

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from lancelet.errors import InvalidInput
 from lancelet.spark.conditions import Expression
-from lancelet.spark.handle import Handle
 from lancelet.spark.merging import Merge
 from lancelet.spark.row_changes import ChangeFigures, delete_rows, update_rows
 from lancelet.spark.table_core import TableCore
@@ -46,10 +44,3 @@ class TableChanges(TableCore):
         Without an alias of its own the table is called ``target``, the source ``source``.
         """
         return LanceMergeBuilder(self._writable(), Merge(source, condition, ()))
-
-    def _writable(self) -> Handle:
-        address = self._handle.address
-        if address.version is not None or address.tag is not None or address.timestamp is not None:
-            hint = "make the object without version, tag and timestamp"
-            raise InvalidInput("only the newest version can be changed", uri=address.uri, hint=hint)
-        return self._handle

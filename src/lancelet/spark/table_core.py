@@ -8,6 +8,8 @@ from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lancelet.dataset.lance_dataset import LanceDataset
+from lancelet.errors import InvalidInput
 from lancelet.spark.frames import read_frame
 from lancelet.spark.handle import Handle
 from lancelet.spark.options import ReadOptions
@@ -70,5 +72,18 @@ class TableCore:
         frame = read_frame(self._handle.spark, self._handle.address, asked)
         return frame if self._handle.alias is None else frame.alias(self._handle.alias)
 
+    def dataset(self) -> LanceDataset:
+        """The version that is meant for use in this process, without Spark."""
+        address, snapshot = self._handle.address, self._snapshot()
+        opened = LanceDataset(address.uri, storage_options=dict(address.storage_options) or None)
+        return opened.checkout_version((snapshot.branch, snapshot.version))
+
     def _snapshot(self) -> Snapshot:
         return self._handle.address.open()
+
+    def _writable(self) -> Handle:
+        address = self._handle.address
+        if address.version is not None or address.tag is not None or address.timestamp is not None:
+            hint = "make the object without version, tag and timestamp"
+            raise InvalidInput("only the newest version can be changed", uri=address.uri, hint=hint)
+        return self._handle

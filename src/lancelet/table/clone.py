@@ -37,7 +37,16 @@ from lancelet.table.parallel import in_order
 from lancelet.table.paths import Opener, Places
 from lancelet.table.snapshot import Snapshot, read_snapshot
 
-__all__ = ["Copy", "DeepClonePlan", "deep_clone", "plan_deep_clone", "run_copy", "shallow_clone"]
+__all__ = [
+    "Copy",
+    "DeepClonePlan",
+    "commit_deep_clone",
+    "deep_clone",
+    "plan_deep_clone",
+    "refuse_table",
+    "run_copy",
+    "shallow_clone",
+]
 
 #: Bytes that a copy from store to store holds at once.
 _PIECE = 8 * 2**20
@@ -130,7 +139,7 @@ def deep_clone(source: Snapshot, target: Store, *, opener: Opener = open_store) 
     AlreadyExists if there is a table. What was copied before a failure is found and used again by nobody; cleanup of
     the table that is made there in the end removes it.
     """
-    _refuse_table(target)
+    refuse_table(target)
     plan = plan_deep_clone(source, opener=opener)
     with span("clone.copy", total=plan.total_bytes, uri=target.uri) as work:
 
@@ -140,6 +149,11 @@ def deep_clone(source: Snapshot, target: Store, *, opener: Opener = open_store) 
 
         for size in in_order(run, plan.copies, concurrency=min(16, source.options.io_concurrency)):
             work.advance(size)
+    return commit_deep_clone(source, target)
+
+
+def commit_deep_clone(source: Snapshot, target: Store) -> Snapshot:
+    """Make a version, its files all copied, the first of the table in ``target``. AlreadyExists if there is one."""
     manifest = source.manifest
     cloned = replace(manifest, fragments=Fragments(_based(item, None) for item in manifest.fragments), base_paths=())
     indexes = tuple(replace(item, base_id=None) for item in source.indexes())
@@ -153,7 +167,7 @@ def _publish(
     if cloned.version & DETACHED:
         raise InvalidInput("a detached version cannot be cloned", uri=source.uri, version=cloned.version)
     check_writable(source.manifest)
-    _refuse_table(target)
+    refuse_table(target)
     transaction = Transaction(source.version, operation)
     name = transaction_name(source.version, transaction.uuid)
     made = replace(cloned, branch=operation.branch_name, timestamp=time_ns(), transaction_file=name, tag="")
@@ -167,7 +181,8 @@ def _publish(
     return read_snapshot(target, path, source.scheme, options=source.options)
 
 
-def _refuse_table(target: Store) -> None:
+def refuse_table(target: Store) -> None:
+    """Raise AlreadyExists if there is a table."""
     for entry in target.list_from(f"{VERSIONS}/"):
         if parse_manifest_name(entry.path) is not None:
             raise AlreadyExists("there is a table already", uri=target.uri)
