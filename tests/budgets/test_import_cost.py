@@ -11,7 +11,7 @@ MOST_MILLISECONDS = 60
 MOST_MEGABYTES = 25
 ROUNDS = 9
 #: Imported where they are used, never by ``import lancelet``.
-HEAVY = ("duckdb", "lance", "obstore", "pandas", "polars", "pyspark", "requests", "sqlglot", "torch")
+HEAVY = ("datasets", "duckdb", "lance", "obstore", "pandas", "polars", "pyspark", "requests", "sqlglot", "torch")
 
 MEASURE = """
 import time

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 #: Modules with the names that users import, and the package itself, whose name is "".
 FACADE = (
     *("dataset", "fragment", "schema", "bitmap", "types", "udf", "progress", "optimize", "blob", "commit", "session"),
-    *("debug", "tracing", "log", "util", "arrow", "sampler", "vector", "indices", "io", ""),
+    *("debug", "tracing", "log", "util", "arrow", "sampler", "vector", "indices", "io", "hf", ""),
 )
 #: From the ground up. Rooms in one row do not know each other, except on the ground and within the facade.
 ROWS: tuple[tuple[str, ...], ...] = (
@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("query",),
     ("ops",),
     FACADE,
-    ("spark", "integrations", "cli", "inspect", "testing"),
+    ("spark", "integrations", "torch", "cli", "inspect", "testing"),
     ("pyspark_lance",),
 )
 LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
@@ -45,7 +45,7 @@ RESERVED: dict[str, tuple[str, ...]] = {
     "pyspark": ("spark", "pyspark_lance", "testing"),
     "pandas": ("integrations", "spark"),
     "polars": ("integrations",),
-    "torch": ("integrations",),
+    "torch": ("integrations", "torch"),
     "sqlglot": ("expr",),
 }
 
