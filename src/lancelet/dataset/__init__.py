@@ -6,6 +6,7 @@ from lancelet.commit import CommitLock
 from lancelet.dataset.base_path import DatasetBasePath
 from lancelet.dataset.changes import DeleteResult, UpdateResult
 from lancelet.dataset.cleanup import CleanupExplanation, CleanupStats
+from lancelet.dataset.delta import DatasetDelta
 from lancelet.dataset.fragments.lance_fragment import LanceFragment
 from lancelet.dataset.fragments.metadata import DataFile, FragmentMetadata
 from lancelet.dataset.functions import write_dataset
@@ -41,6 +42,7 @@ __all__ = [
     "DataFile",
     "DataStatistics",
     "DatasetBasePath",
+    "DatasetDelta",
     "DeleteResult",
     "ExecuteResult",
     "FieldStatistics",

@@ -12,6 +12,7 @@ from lancelet.dataset.changes import DatasetChanges
 from lancelet.dataset.cleanup import DatasetCleanup
 from lancelet.dataset.clones import DatasetClones
 from lancelet.dataset.core import ScanDefaults
+from lancelet.dataset.delta import DatasetDeltas
 from lancelet.dataset.history import DatasetHistory
 from lancelet.dataset.index_segments import DatasetIndexSegments
 from lancelet.dataset.indexes import DatasetIndexes
@@ -38,6 +39,7 @@ class LanceDataset(
     DatasetClones,
     DatasetSettings,
     DatasetCleanup,
+    DatasetDeltas,
     DatasetTransactions,
     DatasetChanges,
     DatasetScanning,
