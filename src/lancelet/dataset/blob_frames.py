@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lancelet.dataset.blob_rows import BlobRows, is_blob
+from lancelet.dataset.blob_rows import BlobRows
 from lancelet.errors import InvalidInput
 from lancelet.expr import Column
 from lancelet.file.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lancelet.format.fields import Field
+from lancelet.query.blob_outputs import is_blob
 from lancelet.query.request import ROW_ADDRESS
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import pyarrow as pa
 from lancelet.errors import InvalidInput
 from lancelet.file.blob_file import BlobFile, BlobLocation
 from lancelet.file.blob_reader import BlobReader
-from lancelet.format.blobs import is_blob_v1, is_blob_v2
 from lancelet.format.fields import Field, Schema
+from lancelet.query.blob_outputs import is_blob
+from lancelet.query.blob_values import BlobReaders
 from lancelet.query.request import ROW_ADDRESS, ROW_ID
 from lancelet.query.take import Numbers, RowsBy, numbers_of, take
 from lancelet.schema.paths import parse_field_path
@@ -22,14 +23,9 @@ from lancelet.schema.paths import parse_field_path
 if TYPE_CHECKING:
     from lancelet.dataset.core import DatasetCore
 
-__all__ = ["BlobRows", "blob_field_at", "blob_rows", "is_blob", "read_ranges"]
+__all__ = ["BlobRows", "blob_field_at", "blob_rows", "read_ranges"]
 
 _Ints: TypeAlias = "npt.NDArray[np.int64]"
-
-
-def is_blob(field: Field) -> bool:
-    """Whether the values of a field are blobs."""
-    return is_blob_v1(field) or is_blob_v2(field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +62,14 @@ class BlobRows:
 
     def _readers(self) -> Iterator[tuple[BlobReader, _Ints]]:
         """A reader for each fragment that has any of the rows, and which of them."""
-        snapshot, places, location = self.dataset.snapshot, self.dataset.places, self.dataset.location
-        bases = {item.id: item.path for item in snapshot.manifest.base_paths}
+        dataset = self.dataset
+        readers = BlobReaders(dataset.places, dataset.location.options, dataset.location.storage_options)
         fragments = self.addresses >> np.uint64(32)
         for number in np.unique(fragments).tolist():
-            place = snapshot.manifest.fragments.place_of(number)
-            if place is None:
-                raise InvalidInput(f"there is no fragment {number}", uri=snapshot.uri, fragment=number)
-            item = snapshot.manifest.fragments[place]
-            file = next((file for file in item.files if self.field.id in file.fields), None)
-            if file is None:
+            reader = readers.of(number, self.field)
+            if reader is None:
                 # The column was added later: all its values here are null.
                 continue
-            store, path = places.data_file(file)
-            reader = BlobReader(
-                store, path, bases=bases, storage_options=location.storage_options, options=location.options
-            )
             yield reader, np.flatnonzero(fragments == number)
 
 

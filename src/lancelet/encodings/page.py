@@ -120,7 +120,7 @@ def data_ranges(page: StoredPage, index: PageIndex, rows: Rows, *, whole: bool) 
                 return [(start, size)]
             return [(start + at, length) for at, length in _runs(index.starts, index.ends - index.starts)]
         case BlobLayout(), blob.BlobIndex():
-            return blob.data_ranges(index, _items(page, rows), whole=whole)
+            return [] if _wants_places(page) else blob.data_ranges(index, _items(page, rows), whole=whole)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
 
 
@@ -158,9 +158,16 @@ def read(page: StoredPage, index: PageIndex, rows: Rows, buffers: Sequence[Bytes
             return index.take(pa.array(rows))
         case FullZipLayout(), full_zip.FullZipIndex():
             return full_zip.read_rows(page.layout, page.path, index, _joined(buffers), items, whole=whole)
+        case BlobLayout(), blob.BlobIndex() if _wants_places(page):
+            return blob.read_places(page.layout, page.path, index, items)
         case BlobLayout(), blob.BlobIndex():
             return blob.read_rows(page.layout, page.path, index, buffers, items, whole=whole)
     raise Unsupported(f"page layout {type(page.layout).__name__}")
+
+
+def _wants_places(page: StoredPage) -> bool:
+    """Whether a blob column is asked for as structs of where the values lie rather than as the values."""
+    return bool(pa.types.is_struct(page.path[-1].field.type))
 
 
 def _joined(buffers: Sequence[Bytes]) -> Bytes:

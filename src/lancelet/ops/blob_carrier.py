@@ -6,7 +6,7 @@ objects stay references: below a base path of the table by the same base, else b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from lancelet.config import Options
 from lancelet.errors import Corrupt
 from lancelet.file.blob_columns import LOGICAL
 from lancelet.file.blob_reader import BlobReader
 from lancelet.file.blobs import BlobKind, parse_descriptors
-from lancelet.format.blobs import is_blob_v1, is_blob_v2
+from lancelet.format.blobs import is_blob_v1
 from lancelet.format.fields import Field, Schema
-from lancelet.format.fragments import Fragment
+from lancelet.query.blob_outputs import holds_blobs, is_blob
+from lancelet.query.blob_values import BlobReaders, blob_sizes, bytes_type, relisted
 from lancelet.rows.addresses import UInt64s, fragments_of
 from lancelet.storage.paths import join_uri
 from lancelet.table.paths import Places
@@ -29,21 +29,13 @@ from lancelet.table.snapshot import Snapshot
 
 __all__ = ["BlobCarrier", "has_blobs"]
 
-#: Payloads held at once unless the memory budget is small.
-_WINDOW = 64 * 2**20
-
-Sizes = npt.NDArray[np.int64]
-
 
 class BlobCarrier:
     """Brings blobs of one version of a table from where they lie."""
 
     def __init__(self, snapshot: Snapshot, places: Places) -> None:
-        self._snapshot, self._places = snapshot, places
-        self._bases = {item.id: item.path for item in snapshot.manifest.base_paths}
-        self._most = min(_WINDOW, max(snapshot.options.memory_budget // 8, 2**16))
-        self._options: Options = snapshot.options
-        self._fields = {item.name: item for item in snapshot.schema.fields if any(map(_is_blob, item.walk()))}
+        self._readers = BlobReaders(places, snapshot.options)
+        self._fields = {item.name: item for item in snapshot.schema.fields if holds_blobs(item)}
 
     def batches(self, rows: pa.Table, addresses: UInt64s) -> Iterator[pa.RecordBatch]:
         """The rows with values for descriptions; ``addresses`` say whence each came, those of a fragment together."""
@@ -52,26 +44,19 @@ class BlobCarrier:
             yield from rows.to_batches()
             return
         for start, stop in _runs(fragments_of(addresses)):
-            fragment = self._fragment(int(addresses[start] >> np.uint64(32)))
+            fragment = int(addresses[start] >> np.uint64(32))
             for batch in rows.slice(start, stop - start).combine_chunks().to_batches():
                 yield from self._of_fragment(fragment, batch, names)
 
-    def _fragment(self, number: int) -> Fragment:
-        fragments = self._snapshot.manifest.fragments
-        place = fragments.place_of(number)
-        if place is None:
-            raise Corrupt(f"rows come from fragment {number}, which the version does not have", uri=self._snapshot.uri)
-        return fragments[place]
-
-    def _of_fragment(self, fragment: Fragment, batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _of_fragment(self, fragment: int, batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         sizes = np.zeros(batch.num_rows, np.int64)
         for name in names:
-            sizes += _sizes(self._fields[name], batch.column(name))
+            sizes += blob_sizes(self._fields[name], batch.column(name))
         ends = np.cumsum(sizes)
         start = 0
         while start < batch.num_rows:
             before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + self._most, "right")))
+            stop = max(start + 1, int(np.searchsorted(ends, before + self._readers.window, "right")))
             piece = batch.slice(start, stop - start)
             columns = [
                 self._values(self._fields[name], piece.column(name), fragment) if name in names else piece.column(name)
@@ -80,9 +65,9 @@ class BlobCarrier:
             yield pa.record_batch(columns, names=piece.schema.names)
             start = stop
 
-    def _values(self, field: Field, array: pa.Array, fragment: Fragment) -> pa.Array:
+    def _values(self, field: Field, array: pa.Array, fragment: int) -> pa.Array:
         """A column, or a part of one, with values where it has descriptions."""
-        if _is_blob(field):
+        if is_blob(field):
             # Blobs of the first kind may come as their values already.
             return self._payloads(field, array, fragment) if pat.is_struct(array.type) else array
         if pat.is_struct(array.type):
@@ -95,19 +80,14 @@ class BlobCarrier:
             ]
             fields = [pa.field(item.name, child.type) for item, child in zip(array.type, children, strict=True)]
             return pa.StructArray.from_arrays(children, fields=fields, mask=_mask(array))
-        if any(map(_is_blob, field.walk())) and (pat.is_list(array.type) or pat.is_large_list(array.type)):
-            items = self._values(field.children[0], array.flatten(), fragment)
-            ends = np.cumsum(_lengths(array))
-            offsets = np.concatenate((np.zeros(1, np.int64), ends))
-            made = pa.LargeListArray if pat.is_large_list(array.type) else pa.ListArray
-            width = pa.int64() if pat.is_large_list(array.type) else pa.int32()
-            return made.from_arrays(pa.array(offsets, width), items, mask=_mask(array))
+        if holds_blobs(field) and (pat.is_list(array.type) or pat.is_large_list(array.type)):
+            return relisted(array, self._values(field.children[0], array.flatten(), fragment))
         return array
 
-    def _payloads(self, field: Field, array: pa.Array, fragment: Fragment) -> pa.Array:
+    def _payloads(self, field: Field, array: pa.Array, fragment: int) -> pa.Array:
         reader = self._reader(field, fragment)
         if is_blob_v1(field):
-            return reader.read_array(array).cast(_plain_type(field))
+            return reader.read_array(array).cast(bytes_type(field))
         found = parse_descriptors(array)
         outside = found.valid & (found.kind == BlobKind.EXTERNAL)
         there = pa.array(found.valid & ~outside)
@@ -129,15 +109,14 @@ class BlobCarrier:
         found: list[str | None] = [None] * len(uri)
         for row in np.flatnonzero(outside).tolist():
             name, number = uri[row].as_py(), int(base[row])
-            found[row] = join_uri(self._bases[number].rstrip("/"), name) if number else name
+            found[row] = join_uri(self._readers.bases[number].rstrip("/"), name) if number else name
         return found
 
-    def _reader(self, field: Field, fragment: Fragment) -> BlobReader:
-        for item in fragment.files:
-            if field.id in item.fields:
-                store, path = self._places.data_file(item)
-                return BlobReader(store, path, bases=self._bases, options=self._options)
-        raise Corrupt(f"no file of fragment {fragment.id} holds field {field.name!r}", fragment=fragment.id)
+    def _reader(self, field: Field, fragment: int) -> BlobReader:
+        found = self._readers.of(fragment, field)
+        if found is None:
+            raise Corrupt(f"no file of fragment {fragment} holds field {field.name!r}", fragment=fragment)
+        return found
 
 
 def has_blobs(schema: Schema) -> bool:
@@ -146,15 +125,7 @@ def has_blobs(schema: Schema) -> bool:
     >>> has_blobs(Schema((Field("x", "int8"),)))
     False
     """
-    return any(map(_is_blob, schema.walk()))
-
-
-def _is_blob(field: Field) -> bool:
-    return is_blob_v1(field) or is_blob_v2(field)
-
-
-def _plain_type(field: Field) -> pa.DataType:
-    return pa.binary() if field.logical_type == "binary" else pa.large_binary()
+    return any(map(is_blob, schema.walk()))
 
 
 def _runs(values: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
@@ -162,33 +133,6 @@ def _runs(values: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
         return []
     starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1]))).tolist()
     return list(zip(starts, [*starts[1:], len(values)], strict=True))
-
-
-def _sizes(field: Field, array: pa.Array) -> Sizes:
-    """The bytes of payloads of each row."""
-    nothing = np.zeros(len(array), np.int64)
-    if _is_blob(field):
-        if not pat.is_struct(array.type):
-            return nothing
-        found = parse_descriptors(array)
-        return np.where(found.kind == BlobKind.EXTERNAL, 0, found.size.astype(np.int64))
-    if pat.is_struct(array.type):
-        below: Mapping[str, Field] = {child.name: child for child in field.children}
-        for place, item in enumerate(array.type):
-            if item.name in below:
-                nothing = nothing + _sizes(below[item.name], array.field(place))
-        return nothing
-    if any(map(_is_blob, field.walk())) and (pat.is_list(array.type) or pat.is_large_list(array.type)):
-        sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(_sizes(field.children[0], array.flatten()))))
-        lengths = _lengths(array)
-        ends = np.cumsum(lengths)
-        result: Sizes = sums[ends] - sums[ends - lengths]
-        return result
-    return nothing
-
-
-def _lengths(array: pa.Array) -> Sizes:
-    return np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
 
 
 def _mask(array: pa.Array) -> pa.Array | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelet.errors import InvalidInput
-from lancelet.format.blobs import file_schema
+from lancelet.format.blobs import described_schema
 from lancelet.format.fields import Schema
 from lancelet.format.flags import STABLE_ROW_IDS
 from lancelet.format.indexes import IndexMetadata
@@ -76,8 +76,8 @@ class TableFacts:
 
     @cached_property
     def stored(self) -> Schema:
-        """The fields as files hold them: blobs of the second kind as descriptions of where they lie."""
-        return file_schema(self.manifest.schema)
+        """The fields as scans read them: blobs are descriptions of where they lie."""
+        return described_schema(self.manifest.schema)
 
     @cached_property
     def bound(self) -> pa.Schema:

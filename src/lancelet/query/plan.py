@@ -14,18 +14,28 @@ from lancelet.expr import Column, Expr, conjuncts
 from lancelet.expr.tree import TRUE, Call
 from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
+from lancelet.query.blob_outputs import BlobOutput, blob_outputs
 from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
 from lancelet.query.filters import FilterPlan, plan_filter
 from lancelet.query.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelet.query.ordering import SortKey, check_sortable
 from lancelet.query.reads import Reads, reads_of
-from lancelet.query.request import ROW_ADDRESS, ROW_ID, ROW_OFFSET, Ordering, ScanRequest, searched_schema
+from lancelet.query.request import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    BlobHandling,
+    Ordering,
+    ScanRequest,
+    searched_schema,
+)
 from lancelet.query.vector_indexes import covered_fragments
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
 __all__ = [
     "MOST_FIRST",
+    "Fetch",
     "Piece",
     "Route",
     "ScanPlan",
@@ -102,6 +112,14 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetch:
+    """How rows get the bytes of their blobs: a scan that hands out descriptions, and the row address after all else."""
+
+    scan: ScanPlan
+    outputs: tuple[BlobOutput, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScanPlan:
     """How a scan goes: what is asked of indexes, then for each piece of a fragment the steps of its route."""
 
@@ -128,6 +146,7 @@ class ScanPlan:
     memory_budget: int
     sort: Sort | None = None
     search: Search | None = None
+    fetch: Fetch | None = None
 
     def pieces(self, wanted: Callable[[int], bool] | None = None) -> Iterator[Piece]:
         """The pieces, in order; of fragments by id that are wanted."""
@@ -187,6 +206,9 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     facts = facts_of(snapshot.manifest)
     outputs, schema = outputs_of(facts, request)
     _check(request, outputs)
+    fetch = _fetch(snapshot, request, outputs) if request.blob_handling is BlobHandling.ALL_BINARY else None
+    for blob in () if fetch is None else fetch.outputs:
+        schema = schema.set(blob.place, blob.as_bytes(schema.field(blob.place)))
     reads = reads_of(facts.stored, [expr for _, expr in outputs])
     places = None if request.fragments is None else tuple(map(facts.place_of, request.fragments))
     fragments = snapshot.manifest.fragments
@@ -217,7 +239,19 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         memory_budget=snapshot.options.memory_budget,
         sort=sort,
         search=search,
+        fetch=fetch,
     )
+
+
+def _fetch(snapshot: Snapshot, request: ScanRequest, outputs: Sequence[tuple[str, Expr]]) -> Fetch | None:
+    """How the blobs of a request are brought; None where it asks for none."""
+    found = blob_outputs(snapshot.schema, outputs)
+    if not found:
+        return None
+    # No output has this name, as none begins with a null character.
+    columns = (*outputs, ("\0address", Column((ROW_ADDRESS,), pa.uint64())))
+    described = replace(request, columns=columns, blob_handling=BlobHandling.BLOBS_DESCRIPTIONS)
+    return Fetch(plan_scan(snapshot, described), found)
 
 
 def _filter(snapshot: Snapshot, request: ScanRequest, facts: TableFacts) -> FilterPlan | None:

@@ -14,7 +14,7 @@ import pyarrow.types as pat
 from lancelet.errors import InvalidInput
 from lancelet.expr import Column, Expr, parse_filter, parse_value
 from lancelet.format.arrow import schema_to_arrow
-from lancelet.format.blobs import file_schema
+from lancelet.format.blobs import described_schema
 from lancelet.format.fields import Schema
 from lancelet.query.nearest import Nearest, search_fields
 from lancelet.rows.row_sets import RowSet
@@ -121,7 +121,7 @@ def bound_schema(schema: Schema) -> pa.Schema:
     >>> bound_schema(Schema((Field("x", "int8"),))).names[:2]
     ['x', '_rowid']
     """
-    stored = schema_to_arrow(file_schema(schema))
+    stored = schema_to_arrow(described_schema(schema))
     known = [pa.field(name, pa.uint64()) for name in SYSTEM_COLUMNS if stored.get_field_index(name) < 0]
     return pa.schema([*stored, *known], stored.metadata)
 

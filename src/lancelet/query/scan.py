@@ -14,6 +14,7 @@ from lancelet.file.workers import ahead as reading_ahead
 from lancelet.file.workers import waiting
 from lancelet.query.answers import Answers, answers_of
 from lancelet.query.batches import batches_of, limited
+from lancelet.query.blob_values import BlobReaders, with_bytes
 from lancelet.query.closest import Closest, closest_of
 from lancelet.query.flow import carried_out
 from lancelet.query.opened import open_table
@@ -95,6 +96,9 @@ def scan(
 
 def tables_of(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
     """The rows of a scan as they are read, window by window; no table is empty."""
+    if plan.fetch is not None:
+        readers = BlobReaders(places)
+        return with_bytes(tables_of(plan.fetch.scan, places), plan.fetch.outputs, plan.schema, readers)
     if plan.search is not None:
         closest = Closest(plan.search.nearest)
         found = closest_of(closest, _Scan(plan.search.scan, places).results(closest.among))

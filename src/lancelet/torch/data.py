@@ -15,11 +15,11 @@ import pyarrow as pa
 import torch
 import torch.utils.data
 
-from lancelet.dataset.blob_rows import is_blob
 from lancelet.dataset.functions import dataset as open_dataset
 from lancelet.dataset.lance_dataset import LanceDataset as Table
 from lancelet.errors import InvalidInput
 from lancelet.hf import HuggingFaceConverter
+from lancelet.query.blob_outputs import is_blob
 from lancelet.sampler import (
     FragmentSampler,
     FullScanSampler,

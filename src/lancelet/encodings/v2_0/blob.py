@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from lancelet.encodings.budget import check_budget
 from lancelet.encodings.v2_0.buffers import PageBuffers, Rows
-from lancelet.encodings.v2_0.page import read_values
+from lancelet.encodings.v2_0.page import read_page, read_values
 from lancelet.encodings.v2_0.steps import Steps, fetch
 from lancelet.encodings.values import Bytes, Fixed, Packed
 from lancelet.errors import Corrupt
@@ -27,7 +27,9 @@ _NULL = (1, 0)
 def read_blobs(
     encoding: ArrayEncoding, kind: pa.DataType, source: PageBuffers, rows: Rows, file_size: int
 ) -> Steps[Callable[[], pa.Array]]:
-    """The bytes of some blobs."""
+    """The bytes of some blobs; asked for as structs, where they lie."""
+    if pat.is_struct(kind):
+        return (yield from read_page(encoding, kind, source, rows))
     if not pat.is_large_binary(kind):
         raise Corrupt(f"column of blobs has type {kind}, expected large_binary")
     described = (yield from read_values(encoding, DESCRIPTION, source, rows))().values
