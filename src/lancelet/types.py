@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lancelet.ops.guests import is_from
 from lancelet.ops.sources import ArrowStream, Source, is_materialized
 from lancelet.ops.sources import reader_of as _reader_of
 
@@ -27,6 +28,8 @@ def checked_source(source: object) -> ReaderLike:
     """
     if isinstance(source, Iterable | pads.Dataset | pads.Scanner | pa.RecordBatchReader | ArrowStream):
         return source
+    if is_from(source, "polars", "LazyFrame"):
+        return cast("ReaderLike", source)
     hint = "give an Arrow table, batches, a reader, a data frame, a mapping of columns"
     raise TypeError(f"rows cannot be read from {type(source).__name__}: {hint}")
 

@@ -45,6 +45,7 @@ RESERVED: dict[str, tuple[str, ...]] = {
     "pyspark": ("spark", "pyspark_lance", "testing"),
     "pandas": ("integrations", "spark"),
     "polars": ("integrations",),
+    "datasets": ("integrations",),
     "torch": ("integrations", "torch"),
     "sqlglot": ("expr",),
 }

@@ -49,6 +49,11 @@ def _same_but_views(found: pa.DataType, expected: pa.DataType) -> bool:
         return bool(pat.is_binary(expected))
     if isinstance(found, pa.BaseExtensionType):
         return bool(found.storage_type == expected)
+    if pat.is_dictionary(found) and pat.is_dictionary(expected):
+        # Whether the values are in an order is not stored.
+        return bool(found.index_type == expected.index_type) and (
+            found.value_type == expected.value_type or _same_but_views(found.value_type, expected.value_type)
+        )
     if found.num_fields != expected.num_fields or found.id != expected.id:
         return False
     if not found.num_fields:

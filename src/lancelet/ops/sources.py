@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelet.errors import InvalidInput
+from lancelet.ops.guests import guest_reader, is_from
 
 __all__ = ["ArrowStream", "DataFrame", "Source", "is_materialized", "reader_of"]
 
@@ -48,12 +49,7 @@ def is_materialized(source: Source) -> bool:
     """
     if isinstance(source, pa.Table | pa.RecordBatch | Mapping | list):
         return True
-    return _is_frame(source, "pandas") or _is_frame(source, "polars")
-
-
-def _is_frame(source: object, library: str) -> bool:
-    kind = type(source)
-    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == library
+    return is_from(source, "pandas", "DataFrame") or is_from(source, "polars", "DataFrame")
 
 
 def reader_of(source: Source, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
@@ -74,16 +70,15 @@ def reader_of(source: Source, schema: pa.Schema | None = None) -> pa.RecordBatch
         return source.scanner().to_reader()
     if isinstance(source, pads.Scanner):
         return source.to_reader()
-    if _is_frame(source, "pandas"):
-        return pa.Table.from_pandas(source, schema=schema).to_reader()
+    guest = guest_reader(source, schema)
+    if guest is not None:
+        return guest
     if isinstance(source, ArrowStream):
         return pa.RecordBatchReader.from_stream(source)
     if isinstance(source, Mapping):
         return _whole(pa.RecordBatch.from_pydict(dict(source), schema=schema))
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
         return _whole(pa.RecordBatch.from_pylist(source, schema=schema))
-    if _is_hugging_face(source):
-        return reader_of(cast("pa.Table", source.data.table))  # type: ignore[union-attr]
     if isinstance(source, Iterable):
         return _of_batches(cast("Iterable[object]", source), schema)
     hint = "give an Arrow table, batches, a reader, a data frame, or a mapping of columns"
@@ -92,11 +87,6 @@ def reader_of(source: Source, schema: pa.Schema | None = None) -> pa.RecordBatch
 
 def _whole(batch: pa.RecordBatch) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
-
-
-def _is_hugging_face(source: object) -> bool:
-    kind = type(source)
-    return kind.__module__.partition(".")[0] == "datasets" and kind.__name__ == "Dataset"
 
 
 def _of_batches(source: Iterable[object], schema: pa.Schema | None) -> pa.RecordBatchReader:
