@@ -5,9 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from lancelet import log
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
@@ -23,6 +26,13 @@ def modules_with_examples() -> list[str]:
         for path in sorted(SOURCE.rglob("*.py"))
         if not any(word in path.as_posix() for word in SKIPPED) and ">>> " in path.read_text()
     ]
+
+
+@pytest.fixture(autouse=True)
+def _no_logger_stays() -> Iterator[None]:
+    """A logger that an example sets listens until the process ends; other tests ask whether anybody listens."""
+    yield
+    log._listening.close()
 
 
 @pytest.mark.parametrize("name", modules_with_examples())
