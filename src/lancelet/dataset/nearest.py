@@ -12,11 +12,18 @@ import pyarrow as pa
 
 from lancelet.errors import InvalidInput
 from lancelet.format.fields import Schema
+from lancelet.query.facts import facts_of
+from lancelet.query.nearest import Nearest, metric_named, vector_kind
+from lancelet.query.request import column_named
+from lancelet.query.vector_indexes import metric_of_index
 from lancelet.schema.lance_schema import LanceSchema
+from lancelet.table.snapshot import Snapshot
 
-__all__ = ["NearestOptions", "check_nearest", "query_vector"]
+__all__ = ["NearestOptions", "check_nearest", "nearest_of", "query_vector"]
 
 _MODES = ("fast", "normal", "accurate")
+#: Rows that a search finds if nobody says how many.
+_USUAL = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,40 @@ def check_nearest(options: NearestOptions, schema: Schema) -> NearestOptions:
         text = f"the query vector has {vectors.shape[-1]} values, those of the column have {size}"
         raise InvalidInput(text, column=options.column)
     return replace(options, q=vectors)
+
+
+def nearest_of(options: NearestOptions, snapshot: Snapshot, *, prefilter: bool, limit: int | None = None) -> Nearest:
+    """What is to be found, checked against the columns of a version; the metric that of an index, if there is one.
+
+    Where ``k`` is not said it is ``limit``.
+
+    >>> import lancelet
+    >>> table = pa.table({"v": pa.array([[0, 1], [2, 3]], pa.list_(pa.float32(), 2))})
+    >>> dataset = lancelet.write_dataset(table, "memory://nearest-of")
+    >>> nearest_of(NearestOptions(column="v", q=[1, 1]), dataset.snapshot, prefilter=True).k
+    10
+    """
+    checked = check_nearest(options, snapshot.schema)
+    facts = facts_of(snapshot.manifest)
+    column = column_named(checked.column, facts.bound)
+    kind = vector_kind(column.type, checked.column)
+    queries = np.asarray(checked.q, np.float32)
+    if checked.metric is not None:
+        metric = metric_named(checked.metric)
+    else:
+        metric = metric_of_index(snapshot, facts, column) or kind.metrics[0]
+    lowest, highest = checked.distance_range or (None, None)
+    return Nearest(
+        column=column,
+        kind=kind,
+        queries=np.atleast_2d(queries),
+        batch=queries.ndim == 2 and not kind.several,
+        k=checked.k or limit or _USUAL,
+        metric=metric,
+        lowest=lowest,
+        highest=highest,
+        prefilter=prefilter,
+    )
 
 
 def _vector_size(kind: pa.DataType) -> int | None:

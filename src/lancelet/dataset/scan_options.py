@@ -10,11 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelet.dataset.nearest import NearestOptions
+from lancelet.dataset.nearest import NearestOptions, nearest_of
 from lancelet.errors import Corrupt, InvalidInput
 from lancelet.expr import Call, Column, Expr, parse_filter, parse_value
 from lancelet.query.facts import facts_of
-from lancelet.query.request import ROW_ADDRESS, ROW_ID, BlobHandling, Ordering, ScanRequest, column_named
+from lancelet.query.nearest import DISTANCE, QUERY_INDEX
+from lancelet.query.request import (
+    ROW_ADDRESS,
+    ROW_ID,
+    BlobHandling,
+    Ordering,
+    ScanRequest,
+    column_named,
+    searched_schema,
+)
 from lancelet.rows.row_sets import RowSet, parse_row_set, write_row_set
 from lancelet.table.snapshot import Snapshot
 
@@ -132,11 +141,17 @@ def condition_of(snapshot: Snapshot, value: object) -> str | Expr:
 def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
     """The request that the options mean for a version; InvalidInput where they name what it does not have."""
     facts = facts_of(snapshot.manifest)
-    schema = facts.bound
-    conditions = [parse_filter(item, schema) for item in options.filters]
+    nearest = None
+    if options.nearest is not None:
+        nearest = nearest_of(options.nearest, snapshot, prefilter=options.prefilter, limit=options.limit)
+    schema = searched_schema(facts.bound, nearest)
+    # What chooses the rows to search cannot ask how near they are.
+    known = facts.bound if options.prefilter else schema
+    conditions = [parse_filter(item, known) for item in options.filters]
     request = ScanRequest(
         columns=None if options.columns is None else bind_columns(options.columns, schema),
         filter=_all_of(conditions),
+        nearest=nearest,
         limit=options.limit,
         offset=options.offset or 0,
         order_by=tuple(_ordering(item, schema) for item in options.order_by or ()),
@@ -152,15 +167,27 @@ def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
         allowed_rows=_rows(options.row_addr_allowlist, "row_addr_allowlist"),
         blocked_rows=_rows(options.row_addr_blocklist, "row_addr_blocklist"),
     )
-    wanted = [name for name, asked in _SYSTEM.items() if getattr(options, asked)]
-    if not wanted:
+    return _with_added(request, options, schema, [item.name for item in facts.stored.fields])
+
+
+def _with_added(request: ScanRequest, options: ScanOptions, schema: pa.Schema, stored: Sequence[str]) -> ScanRequest:
+    """The request with the columns that are handed out without being named: those of a search, row ids, addresses."""
+    first, last = [], [name for name, asked in _SYSTEM.items() if getattr(options, asked)]
+    if request.nearest is not None:
+        first = [QUERY_INDEX] * request.nearest.batch
+        if not options.disable_scoring_autoprojection:
+            last.insert(0, DISTANCE)
+    if not first and not last:
         return request
     columns = request.columns
     if columns is None:
-        columns = tuple((item.name, Column((item.name,), schema.field(item.name).type)) for item in facts.stored.fields)
+        columns = tuple((name, Column((name,), schema.field(name).type)) for name in stored)
     known = {name for name, _ in columns}
-    added = tuple((name, Column((name,), schema.field(name).type)) for name in wanted if name not in known)
-    return replace(request, columns=(*columns, *added))
+    before, behind = (
+        tuple((name, Column((name,), schema.field(name).type)) for name in names if name not in known)
+        for names in (first, last)
+    )
+    return replace(request, columns=(*before, *columns, *behind))
 
 
 def serialize_row_addrs(addrs: Iterable[int]) -> bytes:

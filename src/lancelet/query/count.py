@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+
+from lancelet.expr import Column
 from lancelet.query.opened import open_table
 from lancelet.query.plan import plan_scan
-from lancelet.query.request import Filter, ScanRequest, request_for
-from lancelet.query.scan import count_of_plan
+from lancelet.query.request import ROW_ADDRESS, Filter, ScanRequest, request_for
+from lancelet.query.scan import count_of_plan, tables_of
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
@@ -39,6 +42,10 @@ def count_rows(
 def count_request(snapshot: Snapshot, request: ScanRequest, *, places: Places | None = None) -> int:
     """How many rows a request would be answered with; what it asks to be handed out is not read."""
     places = places or Places.of(snapshot)
+    if request.nearest is not None:
+        # Limit and offset choose among the rows found.
+        found = replace(request, columns=(("", Column((ROW_ADDRESS,), pa.uint64())),), order_by=())
+        return sum(table.num_rows for table in tables_of(plan_scan(snapshot, found), places))
     chosen = request.allowed_rows is not None or request.blocked_rows is not None
     if request.filter is None and not request.ranges and not chosen:
         table = open_table(places)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import types as spark
 from pyspark.sql.functions import col, row_number
 
-from lancelet.dataset.nearest import NearestOptions, check_nearest
+from lancelet.dataset.nearest import NearestOptions, nearest_of
 from lancelet.expr import Column, Expr, parse_filter
 from lancelet.ops.index.segments import groups_of
 from lancelet.query.facts import facts_of
-from lancelet.query.nearest import DISTANCE, QUERY_INDEX, Nearest, metric_named, vector_kind
+from lancelet.query.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelet.query.plan import outputs_of
-from lancelet.query.request import ROW_ID, bound_schema, column_named, searched_schema
-from lancelet.query.vector_indexes import metric_of_index
+from lancelet.query.request import ROW_ID, bound_schema, searched_schema
 from lancelet.spark.frames import parallelism, split_frame
 from lancelet.spark.handle import Handle
 from lancelet.spark.options import ReadOptions
@@ -31,8 +29,6 @@ __all__ = ["Search", "search_frame"]
 
 #: Columns that only decide between rows: their ids, and whether they meet the condition.
 _ID, _MEETS = "__lancelet_rowid", "__lancelet_meets"
-#: How many rows are found where nothing is said.
-_USUAL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class Search:
 def search_frame(handle: Handle, search: Search) -> DataFrame:
     """The rows nearest to the queries, with their distances, in order. Nothing is read before the frame is used."""
     snapshot = handle.address.open()
-    nearest = _nearest(snapshot, search)
+    nearest = nearest_of(search.nearest, snapshot, prefilter=search.prefilter)
     reading, shown = _reading(handle, snapshot, search, nearest)
     groups = groups_of(snapshot, None, search.tasks or parallelism(handle.spark))
     found = split_frame(handle.spark, reading, [Split(group) for group in groups])
@@ -60,31 +56,6 @@ def search_frame(handle: Handle, search: Search) -> DataFrame:
         kept = kept.where(col(_MEETS))
     frame = kept.select(*(col(f"`{name.replace('`', '``')}`") for name in shown))
     return frame if handle.alias is None else frame.alias(handle.alias)
-
-
-def _nearest(snapshot: Snapshot, search: Search) -> Nearest:
-    """What is to be found, checked against the columns of a version."""
-    checked = check_nearest(search.nearest, snapshot.schema)
-    facts = facts_of(snapshot.manifest)
-    column = column_named(checked.column, facts.bound)
-    kind = vector_kind(column.type, checked.column)
-    queries = np.asarray(checked.q, np.float32)
-    if checked.metric is not None:
-        metric = metric_named(checked.metric)
-    else:
-        metric = metric_of_index(snapshot, facts, column) or kind.metrics[0]
-    lowest, highest = checked.distance_range or (None, None)
-    return Nearest(
-        column=column,
-        kind=kind,
-        queries=np.atleast_2d(queries),
-        batch=queries.ndim == 2 and not kind.several,
-        k=checked.k or _USUAL,
-        metric=metric,
-        lowest=lowest,
-        highest=highest,
-        prefilter=search.prefilter,
-    )
 
 
 def _reading(handle: Handle, snapshot: Snapshot, search: Search, nearest: Nearest) -> tuple[Reading, list[str]]:
