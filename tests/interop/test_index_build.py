@@ -152,3 +152,19 @@ def test_many_pages_and_values_built_within_little_memory_are_used(tmp_path: Pat
         query = query_about(values, draw)
         found = found_by_pylance(path, query, kind)
         assert found is None or found == true_and_null(values, query)[0], query
+
+
+def test_texts_of_more_tokens_than_are_handed_out_at_once_are_found(tmp_path: Path) -> None:
+    # Tokens with some hundred thousand rows each: together more than fit, and none too many by itself.
+    draw = np.random.default_rng(3)
+    numbers = draw.integers(0, 1000, (300_000, 2))
+    values = pa.array([f"item {one} of shelf {other}" for one, other in numbers.tolist()])
+    path = tmp_path / "t"
+    lance.write_dataset(pa.table({"x": values, "row": pa.array(range(len(values)), pa.int32())}), path)
+    create_scalar_index(open_snapshot(open_store(str(path))), "x", "NGRAM")
+    dataset = lance.dataset(path)
+    for text in ("item 123 of", "shelf 77", "lf 999", "item 5 of shelf 5"):
+        condition = f"contains(x, '{text}')"
+        assert "ScalarIndexQuery" in dataset.scanner(filter=condition).explain_plan()
+        found = dataset.to_table(filter=condition, columns=["row"])["row"].to_pylist()
+        assert found == [row for row, value in enumerate(values.to_pylist()) if text in value]

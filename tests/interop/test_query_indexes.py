@@ -138,3 +138,18 @@ def test_row_ids_can_be_allowed_and_blocked(tmp_path: Path, stable: bool) -> Non
         left = sorted(set(ids[::3].tolist()) - set(ids[::6].tolist()))
         found = read_table(plan_scan(snapshot, both), Places.of(snapshot))
         assert found.to_pydict() == whole.filter(pa.array(np.isin(np.asarray(whole["_rowid"]), left))).to_pydict()
+
+
+def test_both_ends_of_a_range_are_one_question_wherever_they_stand(tmp_path: Path) -> None:
+    snapshot = made(tmp_path / "t", 3, stable=False)
+    apart = "number >= 100 AND group IN (1, 2) AND number < 200"
+    plan = plan_scan(snapshot, request_for(snapshot, ["key"], filter=apart))
+    assert plan.filter is not None
+    assert len(plan.filter.parts) == 2
+    assert all(plan.filter.lookups)
+    between = "number BETWEEN 100 AND 199 AND group IN (1, 2)"
+    found = read_table(plan, Places.of(snapshot))
+    assert found.equals(
+        read_table(plan_scan(snapshot, request_for(snapshot, ["key"], filter=between)), Places.of(snapshot))
+    )
+    assert found.num_rows

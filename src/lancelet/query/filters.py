@@ -14,13 +14,14 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lancelet.errors import Unsupported
-from lancelet.expr import Expr, conjuncts
+from lancelet.expr import Expr
 from lancelet.format.fields import Field, Schema
 from lancelet.format.indexes import IndexMetadata
 from lancelet.index.answers import OpenIndex, Skipped
 from lancelet.index.open import open_index
 from lancelet.index.queries import Query
 from lancelet.query.moved import moves_for
+from lancelet.query.parts import parts_of
 from lancelet.query.request import column_named
 from lancelet.query.terms import All, Any, Node, Not, Term, terms_of
 from lancelet.rows.bitmaps import parse_bitmap
@@ -114,7 +115,7 @@ def plan_filter(
     condition: Expr, indexes: Sequence[IndexMetadata], places: Places, schema: pa.Schema, *, stable_row_ids: bool
 ) -> FilterPlan:
     """How indexes can answer a condition. Nothing is read: indexes are opened only to ask what they can be asked."""
-    parts = conjuncts(condition)
+    parts = parts_of(condition)
     choices = _Choices(indexes, places, schema, stable_row_ids=stable_row_ids)
     lookups: list[Lookups | None] = []
     covered: list[frozenset[int]] = []

@@ -87,7 +87,7 @@ class GatheredPairs:
         for piece in self._pieces:
             counts[np.searchsorted(tokens, piece.tokens)] += np.diff(piece.ends, prepend=np.uint32(0))
         for first, last in _groups(counts):
-            if int(counts[first:last].sum()) > _AT_ONCE:
+            if last == first + 1 and counts[first] > _AT_ONCE:
                 yield from self._large(tokens[first:last])
             else:
                 yield self._together(tokens[first:last], counts[first:last])
@@ -124,7 +124,7 @@ def _rows(piece: _Piece, tokens: UInt32s) -> tuple[UInt32s, UInt32s, Int64s]:
 
 
 def _groups(counts: Int64s) -> Iterator[tuple[int, int]]:
-    """Where groups of about so many rows begin and end; what is larger is a group by itself."""
+    """Where groups of about so many rows, at most twice as many, begin and end; what is larger stands by itself."""
     ends = np.cumsum(counts)
     large = np.flatnonzero(counts > _AT_ONCE)
     cuts = np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1
