@@ -10,7 +10,6 @@ ACCELERATORS = "training on GPUs with PyTorch: vector indexes have not landed"
 MEM_WAL = "writing through MemWAL: out of scope"
 RUST = "of the Rust build: pointers and facts of its shared library"
 INSIDE = "made by the library itself, never by users"
-COLUMNS = "adding columns: not landed"
 SQL = "queries in SQL: not landed; DuckDB queries a dataset"
 COMPACTION = "compaction: not landed"
 #: Why a name is missing or lacks parameters: the first pattern that fits ``module.name`` or ``module.Class.member``.
@@ -85,13 +84,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("*Delta*", "changes between versions as rows: not landed"),
     ("*.delta", "changes between versions as rows: not landed"),
     ("*.get_deleted_rows", "changes between versions as rows: not landed"),
-    ("udf*", COLUMNS),
-    ("*atch_udf*", COLUMNS),
-    ("*BatchUDF*", COLUMNS),
-    ("*normalize_transform*", COLUMNS),
-    ("*columns*", COLUMNS),
-    ("*AlterColumn*", COLUMNS),
-    ("Lance*.merge", COLUMNS),
     ("MergeInsertBuilder.*_batches", "merges of many sources at once: not landed"),
     ("LanceScanner.*_plan", "plans as text: not landed"),
     ("*.remap_row_addrs", COMPACTION),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lancelet.dataset.scanner import LanceScanner
     from lancelet.dataset.statistics import DataStatistics, FieldStatistics
     from lancelet.dataset.tally import bytes_read_counter, iops_counter
+    from lancelet.dataset.udf import batch_udf
     from lancelet.file import (
         BlobDescriptor,
         BlobDescriptorArrayBuilder,
@@ -68,6 +69,7 @@ __all__ = [
     "Session",
     "Transaction",
     "__version__",
+    "batch_udf",
     "blob_array",
     "blob_field",
     "bytes_read_counter",
@@ -124,6 +126,7 @@ _HOMES = {
         "bytes_read_counter",
         "iops_counter",
     ),
+    "lancelet.dataset.udf": ("batch_udf",),
     "lancelet.file": (
         "BlobDescriptor",
         "BlobDescriptorArrayBuilder",

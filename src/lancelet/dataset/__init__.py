@@ -6,6 +6,7 @@ from lancelet.commit import CommitLock
 from lancelet.dataset.base_path import DatasetBasePath
 from lancelet.dataset.changes import DeleteResult, UpdateResult
 from lancelet.dataset.cleanup import CleanupExplanation, CleanupStats
+from lancelet.dataset.columns import AlterColumn
 from lancelet.dataset.delta import DatasetDelta
 from lancelet.dataset.fragments.lance_fragment import LanceFragment
 from lancelet.dataset.fragments.metadata import DataFile, FragmentMetadata
@@ -21,6 +22,8 @@ from lancelet.dataset.scanner_builder import ScannerBuilder
 from lancelet.dataset.statistics import DataStatistics, FieldStatistics
 from lancelet.dataset.tally import IOStats
 from lancelet.dataset.transactions import BulkCommitResult
+from lancelet.dataset.udf import BatchUDF, batch_udf, normalize_transform
+from lancelet.dataset.udf_checkpoint import BatchUDFCheckpoint
 from lancelet.dataset.writing import AutoCleanupConfig
 from lancelet.format.transaction import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
 from lancelet.schema import LanceSchema
@@ -29,7 +32,10 @@ from lancelet.session import Session
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
     "LANCE_COMMIT_MESSAGE_KEY",
+    "AlterColumn",
     "AutoCleanupConfig",
+    "BatchUDF",
+    "BatchUDFCheckpoint",
     "Bitmap",
     "BlobFile",
     "Branch",
@@ -65,6 +71,8 @@ __all__ = [
     "UpdateResult",
     "Version",
     "VersionRef",
+    "batch_udf",
+    "normalize_transform",
     "serialize_row_addrs",
     "write_dataset",
 ]

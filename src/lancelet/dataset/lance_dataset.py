@@ -11,6 +11,7 @@ from lancelet.dataset.blobs import DatasetBlobs
 from lancelet.dataset.changes import DatasetChanges
 from lancelet.dataset.cleanup import DatasetCleanup
 from lancelet.dataset.clones import DatasetClones
+from lancelet.dataset.columns import DatasetColumns
 from lancelet.dataset.core import ScanDefaults
 from lancelet.dataset.delta import DatasetDeltas
 from lancelet.dataset.history import DatasetHistory
@@ -42,6 +43,7 @@ class LanceDataset(
     DatasetDeltas,
     DatasetTransactions,
     DatasetChanges,
+    DatasetColumns,
     DatasetScanning,
     DatasetTakes,
     DatasetBlobs,

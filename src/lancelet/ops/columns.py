@@ -11,8 +11,7 @@ from dataclasses import replace
 from lancelet.errors import InvalidInput
 from lancelet.format import operations as op
 from lancelet.format.fields import Field, Schema
-from lancelet.format.transaction import COMMIT_MESSAGE, Transaction
-from lancelet.table.commit import commit
+from lancelet.ops.committing import CommitOptions, commit_operation
 from lancelet.table.outcome import Outcome
 from lancelet.table.snapshot import Snapshot
 
@@ -72,7 +71,9 @@ def plan_reorder(schema: Schema, names: Sequence[str]) -> Schema:
     return replace(schema, fields=tuple(known[name] for name in names))
 
 
-def drop_columns(snapshot: Snapshot, paths: Iterable[str], *, message: str | None = None) -> Outcome:
+def drop_columns(
+    snapshot: Snapshot, paths: Iterable[str], *, message: str | None = None, options: CommitOptions | None = None
+) -> Outcome:
     """Leave columns out.
 
     >>> import pyarrow as pa
@@ -84,24 +85,22 @@ def drop_columns(snapshot: Snapshot, paths: Iterable[str], *, message: str | Non
     >>> drop_columns(open_snapshot(store), ["x"]).manifest.schema.fields[0].name
     'y'
     """
-    return _project(snapshot, plan_drop(snapshot.schema, paths), message)
+    return _project(snapshot, plan_drop(snapshot.schema, paths), options or CommitOptions(message=message))
 
 
 def rename_columns(snapshot: Snapshot, names: Mapping[str, str], *, message: str | None = None) -> Outcome:
     """Give columns other names."""
-    return _project(snapshot, plan_rename(snapshot.schema, names), message)
+    return _project(snapshot, plan_rename(snapshot.schema, names), CommitOptions(message=message))
 
 
 def reorder_columns(snapshot: Snapshot, names: Sequence[str], *, message: str | None = None) -> Outcome:
     """Put the top-level columns in another order."""
-    return _project(snapshot, plan_reorder(snapshot.schema, names), message)
+    return _project(snapshot, plan_reorder(snapshot.schema, names), CommitOptions(message=message))
 
 
-def _project(snapshot: Snapshot, schema: Schema, message: str | None) -> Outcome:
-    properties = {} if message is None else {COMMIT_MESSAGE: message}
+def _project(snapshot: Snapshot, schema: Schema, options: CommitOptions) -> Outcome:
     # No field that is left allows fewer values than before.
-    operation = op.Project(schema, preserves_nullability=True)
-    return commit(snapshot, Transaction(snapshot.version, operation, properties=properties))
+    return commit_operation(snapshot, op.Project(schema, preserves_nullability=True), options)
 
 
 def _existing(schema: Schema, path: str) -> Field:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from lancelet.dataset.fragments.changes import FragmentChanges
+from lancelet.dataset.fragments.columns import FragmentColumns
 from lancelet.dataset.fragments.convert import file_from_stored, from_stored
 from lancelet.dataset.fragments.metadata import DataFile, FragmentMetadata
 from lancelet.dataset.given import given
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["FragmentSession", "LanceFragment"]
 
 
-class LanceFragment(FragmentChanges, pads.Fragment):  # type: ignore[misc]
+class LanceFragment(FragmentChanges, FragmentColumns, pads.Fragment):  # type: ignore[misc]
     """The rows of a dataset that were written together.
 
     What changes a fragment returns what a manifest is to say of it then: ``LanceDataset.commit`` makes that true.

@@ -17,7 +17,7 @@ from lancelet.ops.merge.by_address import ByAddress
 from lancelet.ops.merge.matching import Matches
 from lancelet.ops.merge.plan import MergePlan
 from lancelet.ops.merge.request import Matched, WriteMode
-from lancelet.ops.merge.rewrite_columns import ColumnsOut
+from lancelet.ops.merge.rewrite_columns import ColumnsOut, written_fields
 from lancelet.ops.merge.rewrite_rows import RowsOut
 from lancelet.ops.merge.source import MergeSource
 from lancelet.rows.addresses import UInt32s, UInt64s, by_fragment
@@ -134,7 +134,8 @@ class _Merging:
 
     def columns(self) -> MergeResult:
         """New columns beside the fragments."""
-        with ColumnsOut(self.plan, self.snapshot, self.places) as out, SpillFolder() as folder:
+        fields = written_fields(self.plan)
+        with ColumnsOut(fields, self.plan.version, self.snapshot, self.places) as out, SpillFolder() as folder:
             changed = ByAddress(self.snapshot, self.source, folder, self.most)
             for block, found in self._blocks(folder):
                 changed.add(block.take(pa.array(found.by)), found.changed)

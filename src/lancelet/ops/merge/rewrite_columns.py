@@ -11,6 +11,7 @@ import pyarrow as pa
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.fields import Schema
 from lancelet.format.fragments import DataFile, Fragment
+from lancelet.format.versions import FileVersion
 from lancelet.ops.data_files import NewFile, discard
 from lancelet.ops.fitting import conformed
 from lancelet.ops.merge.plan import MergePlan
@@ -38,9 +39,9 @@ def written_fields(plan: MergePlan) -> Schema:
 class ColumnsOut:
     """Writes new columns for fragments. As a context manager it removes what it wrote when the block raises."""
 
-    def __init__(self, plan: MergePlan, snapshot: Snapshot, places: Places) -> None:
-        self._snapshot, self._places, self._version = snapshot, places, plan.version
-        self._schema = written_fields(plan)
+    def __init__(self, fields: Schema, version: FileVersion, snapshot: Snapshot, places: Places) -> None:
+        self._snapshot, self._places, self._version = snapshot, places, version
+        self._schema = fields
         self._arrow = schema_to_arrow(self._schema)
         self._read = Projection(reads_at(self._schema, {(item.name,) for item in self._schema.fields}))
         self.fragments: list[Fragment] = []
@@ -56,16 +57,16 @@ class ColumnsOut:
 
     def update(self, rows: pa.Table, addresses: UInt64s) -> None:
         """Give the rows at some addresses, which ascend, new values; all of a fragment come at once."""
-        rows = rows.select(self._arrow.names)
         start = 0
         for number, offsets, _ in by_fragment(addresses):
             place = self._snapshot.manifest.fragments.place_of(number)
             if place is not None:
-                mine = rows.slice(start, len(offsets)).combine_chunks()
-                self._write(self._snapshot.manifest.fragments[place], mine, offsets)
+                self.rewrite(self._snapshot.manifest.fragments[place], rows.slice(start, len(offsets)), offsets)
             start += len(offsets)
 
-    def _write(self, fragment: Fragment, rows: pa.Table, offsets: UInt32s) -> None:
+    def rewrite(self, fragment: Fragment, rows: pa.Table, offsets: UInt32s) -> Fragment:
+        """Give the rows of one fragment at some offsets, which ascend, new values; the fragment with them."""
+        rows = rows.select(self._arrow.names).combine_chunks()
         file = NewFile(self._snapshot.store, self._schema, self._version)
         try:
             for batch in self._patched(fragment, rows, offsets):
@@ -75,8 +76,10 @@ class ColumnsOut:
             file.abort()
             raise
         self._files.append(made)
-        self.fragments.append(replace(fragment, files=with_replaced_columns(fragment.files, made)))
+        patched = replace(fragment, files=with_replaced_columns(fragment.files, made))
+        self.fragments.append(patched)
         self.offsets[fragment.id] = write_bitmap(to_bitmap(offsets))
+        return patched
 
     def _patched(self, fragment: Fragment, rows: pa.Table, offsets: UInt32s) -> Iterator[pa.RecordBatch]:
         """All physical rows of a fragment, those at some offsets with the values given."""
