@@ -80,14 +80,14 @@ class _Text:
         return _checked(assembled(self._tokens, self._fail, lambda start, stop: self._piece(start, stop, _same)))
 
     def _piece(self, start: int, stop: int, check: Callable[[Expr], Expr]) -> Expr:
-        tokens = self._tokens[start:stop]
+        tokens, whole = self._tokens[start:stop], self._is_whole(start, stop)
         try:
             depth = nesting(tokens)
             if depth > _MOST_BRACKETS:
                 raise InvalidInput(f"brackets are nested {depth} deep, expected at most {_MOST_BRACKETS}")
             if depth > _SHALLOW:
-                return _on_a_stack_of_its_own(lambda: self._bound(tokens, start == 0, check))
-            return self._bound(tokens, start == 0, check)
+                return _on_a_stack_of_its_own(lambda: self._bound(tokens, whole, check))
+            return self._bound(tokens, whole, check)
         except LanceletError as error:
             self._place(error, start, stop)
             raise
@@ -107,8 +107,13 @@ class _Text:
             raise InvalidInput("is nested too deeply to be read") from None
         if node is None:
             raise InvalidInput("cannot be read")
-        alone = whole and len(tokens) == len(self._tokens)
-        return check(self._binder.root(node) if alone else self._binder.bind(node))
+        return check(self._binder.root(node) if whole else self._binder.bind(node))
+
+    def _is_whole(self, start: int, stop: int) -> bool:
+        """Whether there is nothing around a piece but brackets."""
+        around = len(self._tokens) - stop
+        texts = [token.text for token in (*self._tokens[:start], *self._tokens[stop:])]
+        return start == around and texts == ["("] * start + [")"] * around
 
     def _place(self, error: LanceletError, start: int, stop: int) -> None:
         """Say in an error's message which piece it is about, and where that is."""

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancelet.errors import InvalidInput, Unsupported
+from lancelet.expr.names import nearest
 
 __all__ = ["sql_type"]
 
@@ -63,6 +64,11 @@ def sql_type(node: Any, *, statement: bool = False) -> pa.DataType:
     if name == "STRUCT" and all(type(each).__name__ == "ColumnDef" for each in node.expressions):
         return pa.struct(
             [(each.this.name, sql_type(each.args["kind"], statement=statement)) for each in node.expressions]
+        )
+    if name == "USERDEFINED":
+        written = node.sql()
+        raise InvalidInput(
+            f"there is no type {written!r}", hint=nearest(written.lower(), sorted(map(str.lower, _PLAIN)))
         )
     raise Unsupported(
         f"type {node.sql()!r} is not offered in casts", hint="arrow_cast(value, 'Int64') takes Arrow types"

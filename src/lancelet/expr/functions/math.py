@@ -136,6 +136,25 @@ def _log(call: Call, values: Sequence[Datum], rows: int) -> Datum:
     return _loop(lambda base, value: np.log(value) / np.log(base))(call, values, rows)
 
 
+def _bind_atan2(name: str, arguments: Sequence[Expr]) -> Expr:
+    """Narrow beside narrow floats and constants, as pylance has it."""
+    kinds = [plain(each.type) for each in arguments]
+    if pa.float32() in kinds and all(
+        kind == pa.float32() or (isinstance(each, Literal) and is_number(kind))
+        for kind, each in zip(kinds, arguments, strict=True)
+    ):
+        narrow = [cast_to(each, pa.float32()) for each in arguments]
+        return takes(FLOAT, FLOAT, returns=pa.float32())(name, narrow)
+    return takes(DOUBLE, DOUBLE, returns=pa.float64())(name, arguments)
+
+
+def _bind_log(name: str, arguments: Sequence[Expr]) -> Expr:
+    """As narrow as the number is; the base comes first, if there is one."""
+    if len(arguments) == 1:
+        return takes(FLOAT, returns=same_as(0))(name, arguments)
+    return takes(DOUBLE, FLOAT, returns=same_as(1))(name, arguments)
+
+
 def _bind_power(name: str, arguments: Sequence[Expr]) -> Expr:
     return takes(DOUBLE, DOUBLE, returns=pa.float64())(name, arguments)
 
@@ -197,6 +216,12 @@ def _bind_nanvl(name: str, arguments: Sequence[Expr]) -> Expr:
     return takes(DOUBLE, DOUBLE, returns=pa.float64())(name, arguments)
 
 
+def _nanvl(_: Call, values: Sequence[Datum], rows: int) -> Datum:
+    one, two = (column(value, rows) for value in values)
+    # The second is looked at only where the first is not a number: elsewhere it may be null.
+    return pc.if_else(pc.fill_null(pc.is_nan(one), False), two, one)
+
+
 def _random(_: Call, _values: Sequence[Datum], rows: int) -> Datum:
     return pa.array(np.random.default_rng().random(rows))
 
@@ -239,15 +264,15 @@ FUNCTIONS = (
     Function("round", _bind_round, _round),
     Function("trunc", _bind_round, _round),
     *(Function(name, _FLOAT, _loop(compute), _ALIASES.get(name, ()), cost=5) for name, compute in _LOOPS.items()),
-    Function("atan2", takes(DOUBLE, DOUBLE, returns=pa.float64()), _loop(np.arctan2), cost=5),
-    Function("log", takes(FLOAT, DOUBLE, least=1, returns=lambda given: plain(given[-1].type)), _log, cost=5),
+    Function("atan2", _bind_atan2, _loop(np.arctan2), cost=5),
+    Function("log", _bind_log, _log, cost=5),
     Function("power", _bind_power, _loop(np.power), ("pow",), cost=5),
     Function("gcd", _bind_gcd, _gcd, cost=5),
     Function("lcm", _bind_gcd, _gcd, cost=5),
     Function("factorial", takes(INTEGER, returns=pa.int64()), _factorial),
     Function("isnan", _bind_isnan, _isnan),
     Function("iszero", _bind_isnan, _iszero),
-    Function("nanvl", _bind_nanvl, _loop(lambda one, two: np.where(np.isnan(one), two, one))),
+    Function("nanvl", _bind_nanvl, _nanvl, strict=False),
     Function("pi", takes(returns=pa.float64()), lambda _call, _values, _rows: pa.scalar(math.pi)),
     Function("random", takes(returns=pa.float64()), _random, ("rand",), constant=False),
     Function("mod", exactly(2, lambda _, arguments: calculated("%", *arguments)), None),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lancelet.errors import InvalidInput
-from lancelet.expr.functions.define import INTEGER, PRINTABLE, TEXT, Bind, Datum, Function, cast_to, same_as, takes
+from lancelet.expr.functions.define import INTEGER, PRINTABLE, TEXT, Bind, Datum, Function, Run, cast_to, same_as, takes
 from lancelet.expr.functions.patterns import for_each_pattern
 from lancelet.expr.functions.places import letters_before
 from lancelet.expr.limits import within_limits
@@ -21,6 +21,9 @@ from lancelet.expr.vectors import by_value, column, from_numpy, list_spans, raw_
 
 __all__ = ["FUNCTIONS"]
 
+#: Letters that become several in the other case, and the sigma, which ends words in another form.
+_LETTERS_OF_THEIR_OWN = "[ßİŉǰΐΰև\u1e96-\u1e9aὐ-ῼﬀ-ﬆﬓ-ﬗΣ]"
+
 
 def _constants(values: Sequence[Datum]) -> list[object] | None:
     """The values of arguments that are all constants; None if one differs from row to row."""
@@ -29,6 +32,22 @@ def _constants(values: Sequence[Datum]) -> list[object] | None:
 
 def _simple(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[Call, Sequence[Datum], int], Datum]:
     return lambda _call, values, rows: kernel(column(values[0], rows))
+
+
+def _in_case(kernel: Callable[[pa.Array], pa.Array], whole: Callable[[str], str]) -> Run:
+    """Arrow changes letters one by one; what becomes several, or depends on the place in a word, is left to Python."""
+
+    def run(_: Call, values: Sequence[Datum], rows: int) -> Datum:
+        texts = column(values[0], rows)
+        made = kernel(texts)
+        if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+            return made
+        odd = pc.fill_null(pc.match_substring_regex(texts, _LETTERS_OF_THEIR_OWN), False)
+        if not odd.true_count:
+            return made
+        return pc.replace_with_mask(made, odd, by_value(whole, [texts.filter(odd)], odd.true_count, texts.type))
+
+    return run
 
 
 def _bind_size(name: str, arguments: Sequence[Expr]) -> Expr:
@@ -261,8 +280,8 @@ _SAME: Bind = takes(TEXT, returns=same_as(0))
 _CONCAT: Bind = takes(PRINTABLE, rest=PRINTABLE, returns=_joined_type)
 
 FUNCTIONS = (
-    Function("lower", _SAME, _simple(pc.utf8_lower), ("lcase",), cost=8),
-    Function("upper", _SAME, _simple(pc.utf8_upper), ("ucase",), cost=8),
+    Function("lower", _SAME, _in_case(pc.utf8_lower, str.lower), ("lcase",), cost=8),
+    Function("upper", _SAME, _in_case(pc.utf8_upper, str.upper), ("ucase",), cost=8),
     Function("reverse", _SAME, _simple(pc.utf8_reverse), cost=8),
     Function(
         "character_length", _bind_size, _sized(pc.utf8_length), ("length", "char_length", "len", "strlen"), cost=3
