@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelet.dataset.blob_frames import to_frame
-from lancelet.dataset.scan_options import ScanOptions, bind
+from lancelet.dataset.scan_options import ScanOptions, ScanStatistics, bind
 from lancelet.errors import Unsupported
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.ops.sources import DataFrame
-from lancelet.query.count import count_request
+from lancelet.query.count import count_request, counting_request
+from lancelet.query.explaining import explain, measured_text
 from lancelet.query.plan import ScanPlan
 from lancelet.query.scan import plan_scan, read_table, run_scan
+from lancelet.query.watching import Watch
+from lancelet.storage.store import maps_files
+from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -74,15 +80,17 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream; a window of bounded size is held at a time."""
-        return pa.RecordBatchReader.from_batches(self._plan.schema, run_scan(self._plan, self._places))
+        return pa.RecordBatchReader.from_batches(self._plan.schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
         """All rows."""
-        return read_table(self._plan, self._places)
+        with self._told() as (places, watch):
+            return read_table(self._plan, places, watch)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch."""
-        yield from run_scan(self._plan, self._places)
+        with self._told() as (places, watch):
+            yield from run_scan(self._plan, places, watch)
 
     def scan_batches(self) -> list[pa.RecordBatch]:
         """All batches."""
@@ -100,7 +108,81 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def count_rows(self) -> int:
         """How many rows the scan hands out, without reading more than that takes."""
-        return count_request(self._snapshot, self._plan.request, places=self._places)
+        with self._told() as (places, watch):
+            return count_request(self._snapshot, self._plan.request, places=places, watch=watch)
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """What the scan would do: which indexes are asked, which fragments looked at, what is read, what it takes.
+
+        The figures are estimates, found without reading any row. ``verbose`` says more of fragments and types.
+
+        >>> import lancelet
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://explained-scan")
+        >>> print(dataset.scanner(filter="x > 1").explain_plan())
+        scan of memory://explained-scan, version 1
+          columns: x
+          filter: x > 1
+          1 fragment, 3 rows: scanned, checked for x > 1
+            reads: x
+          estimate: at most 3 rows, 2 requests, ...
+        """
+        return explain(self._plan, self._places, verbose=verbose)
+
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        """What the scan does and took: it is carried out, or its rows are counted, and the rows let go.
+
+        Requests and bytes are those of a store far away. Files that are mapped are read a second time for the time.
+
+        >>> import lancelet
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://analyzed-scan")
+        >>> print(dataset.scanner(filter="x > 1").analyze_plan().splitlines()[7])
+          looked at: 3 rows of 1 fragment
+        """
+        plan = self._plan
+        if count_rows:
+            plan = plan_scan(self._snapshot, counting_request(plan.request))
+        text = explain(plan, self._places)
+        watch = Watch(self._places)
+        rows, batches = self._carried_out(watch.places, watch, count_rows=count_rows)
+        measured = watch.measured()
+        seconds = measured.seconds
+        if maps_files(self._places.base(None)):
+            started = perf_counter()
+            self._carried_out(self._places, None, count_rows=count_rows)
+            seconds = perf_counter() - started
+        return "\n".join([text, measured_text(measured, rows, batches, seconds)])
+
+    def _carried_out(self, places: Places, watch: Watch | None, *, count_rows: bool) -> tuple[int, int | None]:
+        """Rows and batches of the scan; where rows are counted, their number alone."""
+        if count_rows:
+            return count_request(self._snapshot, self._plan.request, places=places, watch=watch), None
+        rows = batches = 0
+        for batch in run_scan(self._plan, places, watch):
+            rows, batches = rows + batch.num_rows, batches + 1
+        return rows, batches
+
+    @contextmanager
+    def _told(self) -> Iterator[tuple[Places, Watch | None]]:
+        """Where to read, watched if somebody wants to be told what a scan took; at the end they are."""
+        callback = self._options.scan_stats_callback
+        if callback is None:
+            yield self._places, None
+            return
+        watch = Watch(self._places)
+        yield watch.places, watch
+        found = watch.measured()
+        counts = {"rows_scanned": found.rows_looked_at, "fragments_scanned": found.fragments}
+        callback(
+            ScanStatistics(
+                iops=found.ranges,
+                requests=found.requests,
+                bytes_read=found.bytes_read,
+                index_cache_hits=found.cache_hits,
+                index_cache_misses=found.cache_misses,
+                all_counts={**counts, "index_requests": found.index_requests, "index_bytes_read": found.index_bytes},
+                all_times={"elapsed": round(found.seconds * 1e9), "elapsed_cpu": round(found.cpu_seconds * 1e9)},
+            )
+        )
 
     def take(self, indices: object) -> pa.Table:
         """Not offered: rows are taken from the dataset."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lancelet.encodings.page import Rows
 from lancelet.encodings.shape import Shape
 from lancelet.errors import Corrupt, LanceletError
-from lancelet.file.data_file import DataFile
+from lancelet.file.data_file import DataFile, KeptFile
 from lancelet.file.legacy import LegacyFile
 from lancelet.file.opening import open_any
 from lancelet.file.reading import read_columns
@@ -19,7 +19,7 @@ from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.indexes import IndexMetadata
 from lancelet.storage.objects import process_objects
 from lancelet.storage.paths import join_uri
-from lancelet.storage.store import Store
+from lancelet.storage.store import Store, maps_files
 
 __all__ = ["IndexFiles", "StoredTable"]
 
@@ -114,7 +114,9 @@ class IndexFiles:
     def open(self, name: str) -> StoredTable:
         """A Lance file of the index."""
 
-        def make() -> tuple[StoredTable, int]:
+        mapped = maps_files(self.store)
+
+        def make() -> tuple[_KeptTable, int]:
             file = open_any(self.store, f"{self.folder}/{name}", size=dict(self.sizes).get(name))
             schema = file.descriptor.schema
             try:
@@ -123,6 +125,24 @@ class IndexFiles:
             except LanceletError as error:
                 raise error.where(uri=file.uri) from None
             size = len(file.metadata) if isinstance(file, DataFile) else 0
-            return StoredTable(file, arrow, shapes), 4096 + 2 * size
+            kept = file.kept() if isinstance(file, DataFile) else file
+            return _KeptTable(kept, arrow, shapes), 4096 + 2 * size
 
-        return process_objects().get((self.uri(name), "table"), make) if self.lasting else make()[0]
+        if self.lasting:
+            return process_objects().get((self.uri(name), "table", mapped), make).open(self.store)
+        return make()[0].open(self.store)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptTable:
+    """A file that was open, without its store: whoever asks next may count, or throttle, what is read."""
+
+    file: KeptFile | LegacyFile
+    arrow: pa.Schema
+    shapes: tuple[Shape, ...]
+
+    def open(self, store: Store) -> StoredTable:
+        file = self.file
+        return StoredTable(
+            file.open(store) if isinstance(file, KeptFile) else replace(file, store=store), self.arrow, self.shapes
+        )

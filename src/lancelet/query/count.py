@@ -11,10 +11,11 @@ from lancelet.query.opened import open_table
 from lancelet.query.plan import plan_scan
 from lancelet.query.request import ROW_ADDRESS, Filter, ScanRequest, request_for
 from lancelet.query.scan import count_of_plan, tables_of
+from lancelet.query.watching import Watch
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["count_request", "count_rows"]
+__all__ = ["count_request", "count_rows", "counting_request"]
 
 
 def count_rows(
@@ -39,13 +40,15 @@ def count_rows(
     return count_request(snapshot, request_for(snapshot, (), filter=filter), places=places)
 
 
-def count_request(snapshot: Snapshot, request: ScanRequest, *, places: Places | None = None) -> int:
+def count_request(
+    snapshot: Snapshot, request: ScanRequest, *, places: Places | None = None, watch: Watch | None = None
+) -> int:
     """How many rows a request would be answered with; what it asks to be handed out is not read."""
     places = places or Places.of(snapshot)
     if request.nearest is not None:
         # Limit and offset choose among the rows found.
-        found = replace(request, columns=(("", Column((ROW_ADDRESS,), pa.uint64())),), order_by=())
-        return sum(table.num_rows for table in tables_of(plan_scan(snapshot, found), places))
+        plan = plan_scan(snapshot, counting_request(request))
+        return sum(table.num_rows for table in tables_of(plan, places, watch))
     chosen = request.allowed_rows is not None or request.blocked_rows is not None
     if request.filter is None and not request.ranges and not chosen:
         table = open_table(places)
@@ -54,8 +57,18 @@ def count_request(snapshot: Snapshot, request: ScanRequest, *, places: Places | 
         rows = counts.physical[numbers].sum()
         total = int(rows if request.include_deleted else rows - counts.deleted[numbers].sum())
     else:
-        columns = () if not request.include_deleted else request.columns
-        whole = replace(request, columns=columns, order_by=(), limit=None, offset=0)
-        total = count_of_plan(plan_scan(snapshot, whole), places)
+        total = count_of_plan(plan_scan(snapshot, counting_request(request)), places, watch)
     left = max(total - request.offset, 0)
     return left if request.limit is None else min(left, request.limit)
+
+
+def counting_request(request: ScanRequest) -> ScanRequest:
+    """The request whose rows are counted instead of those of another: all that decides how many there are.
+
+    >>> counting_request(ScanRequest(limit=5)).columns, counting_request(ScanRequest(limit=5)).limit
+    ((), None)
+    """
+    if request.nearest is not None:
+        return replace(request, columns=((ROW_ADDRESS, Column((ROW_ADDRESS,), pa.uint64())),), order_by=())
+    columns = () if not request.include_deleted else request.columns
+    return replace(request, columns=columns, order_by=(), limit=None, offset=0)

@@ -10,10 +10,10 @@ from lancelet.format.fields import Schema
 from lancelet.format.fragments import DataFile
 from lancelet.format.versions import FileVersion
 from lancelet.storage.objects import process_objects
-from lancelet.storage.store import maps_files
+from lancelet.storage.store import Store, maps_files
 from lancelet.table.paths import Places
 
-__all__ = ["open_data_file"]
+__all__ = ["is_known", "open_data_file"]
 
 #: Bytes that parsed metadata take for each stored byte, and an open file besides, roughly.
 _PARSED, _FILE = 6, 4096
@@ -26,12 +26,20 @@ def open_data_file(places: Places, item: DataFile, schema: Schema) -> OpenFile |
     store, path = places.data_file(item)
     if item.version is FileVersion.V0_1:
         return open_table_legacy(store, path, schema=schema, field_ids=item.fields)
-    mapped = maps_files(store)
 
     def make() -> tuple[KeptFile, int]:
         made = open_file(store, path, size=item.file_size)
         size = _FILE + _PARSED * len(made.metadata) + made.size // _INDEX_SHARE
         return made.kept(), size
 
-    kept = process_objects().get((store.uri, path, "data file", mapped), make)
+    kept = process_objects().get(_key(store, path), make)
     return kept.open(store)
+
+
+def is_known(places: Places, item: DataFile) -> bool:
+    """Whether a data file can be opened without a request."""
+    return process_objects().holds(_key(*places.data_file(item)))
+
+
+def _key(store: Store, path: str) -> tuple[str, str, str, bool]:
+    return store.uri, path, "data file", maps_files(store)

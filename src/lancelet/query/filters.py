@@ -36,6 +36,8 @@ __all__ = [
     "Lookups",
     "Negated",
     "Segment",
+    "covered_by",
+    "is_exact",
     "open_segment",
     "plan_filter",
 ]
@@ -58,6 +60,8 @@ class IndexLookup:
 
     name: str
     type: str
+    #: The column that is asked about.
+    path: tuple[str, ...]
     segments: tuple[Segment, ...]
     query: Query
     #: Whether nobody need know for which rows the answer is null.
@@ -122,20 +126,20 @@ def plan_filter(
     for part in parts:
         node = terms_of(part) if choices.by_path else None
         found = None if node is None else choices.answer(node, nulls=False)
-        where = frozenset() if found is None else _covered(found)
+        where = frozenset() if found is None else covered_by(found)
         lookups.append(found if where else None)
         covered.append(where)
     return FilterPlan(parts, tuple(lookups), tuple(covered), tuple(dict.fromkeys(choices.skipped)))
 
 
-def _covered(lookups: Lookups) -> frozenset[int]:
+def covered_by(lookups: Lookups) -> frozenset[int]:
     """The fragments for which every index in it has an answer."""
     match lookups:
         case IndexLookup():
             return lookups.covered
         case Negated(part):
-            return _covered(part)
-    return frozenset.intersection(*map(_covered, lookups.parts))
+            return covered_by(part)
+    return frozenset.intersection(*map(covered_by, lookups.parts))
 
 
 class _Choices:
@@ -172,7 +176,7 @@ class _Choices:
             case Not(part):
                 found = self.answer(part, nulls=True)
                 # Of an answer that says too much the opposite says too little.
-                return Negated(found) if found is not None and _is_exact(found) else None
+                return Negated(found) if found is not None and is_exact(found) else None
             case Any(parts):
                 each = [self.answer(part, nulls=nulls) for part in parts]
                 some = tuple(found for found in each if found is not None)
@@ -196,7 +200,13 @@ class _Choices:
             if not able:
                 continue
             found = IndexLookup(
-                name, able[0][1], tuple(segment for segment, _ in able), term.query, nulls=nulls, exact=term.exact
+                name,
+                able[0][1],
+                term.path,
+                tuple(segment for segment, _ in able),
+                term.query,
+                nulls=nulls,
+                exact=term.exact,
             )
             if best is None or _rank(found) > _rank(best):
                 best = found
@@ -222,16 +232,16 @@ def _rank(lookup: IndexLookup) -> tuple[int, int]:
     return fineness, len(lookup.covered)
 
 
-def _is_exact(lookups: Lookups) -> bool:
+def is_exact(lookups: Lookups) -> bool:
     """Whether answers may be exact, as far as the question goes; an index may still say that its answer is not."""
     match lookups:
         case IndexLookup():
             return lookups.exact and lookups.type not in _COARSE
         case Negated(part):
-            return _is_exact(part)
+            return is_exact(part)
         case Both(parts, exact):
-            return exact and all(map(_is_exact, parts))
-    return all(map(_is_exact, lookups.parts))
+            return exact and all(map(is_exact, parts))
+    return all(map(is_exact, lookups.parts))
 
 
 def _paths(schema: Schema) -> Mapping[int, tuple[str, ...]]:

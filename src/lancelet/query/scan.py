@@ -15,6 +15,7 @@ from lancelet.file.workers import waiting
 from lancelet.query.answers import Answers, answers_of
 from lancelet.query.batches import batches_of, limited
 from lancelet.query.blob_values import BlobReaders, with_bytes
+from lancelet.query.choosing import choose
 from lancelet.query.closest import Closest, closest_of
 from lancelet.query.flow import carried_out
 from lancelet.query.opened import open_table
@@ -33,6 +34,7 @@ from lancelet.query.searching import searched_tables
 from lancelet.query.selection import Selection
 from lancelet.query.sorted_scan import sorted_tables
 from lancelet.query.stored import StoredFragment, open_fragment
+from lancelet.query.watching import Watch
 from lancelet.query.window import Found, Way, Window
 from lancelet.rows.deletions import DeletionVector
 from lancelet.storage.store import maps_files
@@ -61,14 +63,14 @@ _MOST_AHEAD = 16
 _OPENED_AHEAD = 8
 
 
-def run_scan(plan: ScanPlan, places: Places) -> Iterator[pa.RecordBatch]:
+def run_scan(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Iterator[pa.RecordBatch]:
     """The batches of a scan; the next windows are read while one is handed out."""
-    return batches_of(tables_of(plan, places), plan.request)
+    return batches_of(tables_of(plan, places, watch), plan.request)
 
 
-def read_table(plan: ScanPlan, places: Places) -> pa.Table:
+def read_table(plan: ScanPlan, places: Places, watch: Watch | None = None) -> pa.Table:
     """All rows of a scan, in as few chunks as they were read in."""
-    tables = list(tables_of(plan, places))
+    tables = list(tables_of(plan, places, watch))
     return pa.concat_tables(tables) if tables else plan.schema.empty_table()
 
 
@@ -94,30 +96,33 @@ def scan(
     return pa.RecordBatchReader.from_batches(plan.schema, run_scan(plan, places or Places.of(snapshot)))
 
 
-def tables_of(plan: ScanPlan, places: Places) -> Iterator[pa.Table]:
-    """The rows of a scan as they are read, window by window; no table is empty."""
+def tables_of(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Iterator[pa.Table]:
+    """The rows of a scan as they are read, window by window; no table is empty.
+
+    A ``watch`` is told which rows are looked at; for it to see what is read, ``places`` are its own.
+    """
     if plan.fetch is not None:
         readers = BlobReaders(places)
-        return with_bytes(tables_of(plan.fetch.scan, places), plan.fetch.outputs, plan.schema, readers)
+        return with_bytes(tables_of(plan.fetch.scan, places, watch), plan.fetch.outputs, plan.schema, readers)
     if plan.search is not None:
         closest = Closest(plan.search.nearest)
-        found = closest_of(closest, _Scan(plan.search.scan, places).results(closest.among))
+        found = closest_of(closest, _Scan(plan.search.scan, places, watch).results(closest.among))
         return searched_tables(plan, plan.search, places, found)
     if plan.sort is not None:
-        return sorted_tables(plan, plan.sort, places, tables_of(plan.sort.scan, places))
-    return limited(_Scan(plan, places).tables(), plan.skip, plan.take)
+        return sorted_tables(plan, plan.sort, places, tables_of(plan.sort.scan, places, watch))
+    return limited(_Scan(plan, places, watch).tables(), plan.skip, plan.take)
 
 
-def count_of_plan(plan: ScanPlan, places: Places) -> int:
+def count_of_plan(plan: ScanPlan, places: Places, watch: Watch | None = None) -> int:
     """How many rows fulfil the conditions of a plan, whatever else it asks for."""
-    return sum(_Scan(plan, places).counts())
+    return sum(_Scan(plan, places, watch).counts())
 
 
 class _Scan:
     """A plan being carried out."""
 
-    def __init__(self, plan: ScanPlan, places: Places) -> None:
-        self.plan, self.places = plan, places
+    def __init__(self, plan: ScanPlan, places: Places, watch: Watch | None = None) -> None:
+        self.plan, self.places, self.watch = plan, places, watch
         threads = default_options().threads
         self.near = maps_files(places.base(None))
         self.ahead = threads + 1 if self.near else max(threads + 1, _MOST_AHEAD)
@@ -127,10 +132,11 @@ class _Scan:
         self.most = max(plan.request.batch_size, (plan.take or 0) + plan.skip) if searches else None
         self.answers: Answers | None = None
         if plan.filter is not None and (plan.filter.uses_indexes or _chooses(plan.request)):
-            request = plan.request
-            self.answers = answers_of(
-                plan.filter, open_table(places), allowed=request.allowed_rows, blocked=request.blocked_rows
-            )
+            request, table = plan.request, open_table(places)
+            # A fast search leaves out what indexes do not cover: whether they are asked is no question of cost.
+            chosen = choose(plan.filter, table, always=request.fast_search).plan
+            if chosen.uses_indexes or _chooses(request):
+                self.answers = answers_of(chosen, table, allowed=request.allowed_rows, blocked=request.blocked_rows)
 
     def way(self, left: tuple[int, ...] | None = None) -> Way:
         """How rows are read of which some parts of the condition are left to be checked; None: all of them."""
@@ -210,6 +216,8 @@ class _Scan:
                     self.most *= 2
                 window, selection = selection.split(rows)
                 if self.plan.request.include_deleted or stored.deleted.live_count(window.start, window.stop):
+                    if self.watch is not None:
+                        self.watch.looked_at(stored.fragment.id, window.count)
                     yield Window(way, stored, piece, window)
 
     def _wanted(self, stored: StoredFragment, start: int, stop: int) -> tuple[Way, Selection]:
