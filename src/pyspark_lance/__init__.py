@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
     from lancelet.spark.address import Address
@@ -47,3 +51,9 @@ class DefaultSource(DataSource):
         from lancelet.spark.sink import make_writer
 
         return make_writer(self.options, schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """What tells a stream of rows, version by version."""
+        from lancelet.spark.stream_source import make_stream_reader
+
+        return make_stream_reader(self.options, self._pinned, schema)

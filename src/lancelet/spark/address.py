@@ -20,7 +20,7 @@ from lancelet.table.snapshot import Snapshot, open_snapshot
 from lancelet.table.tags import get_tag
 from lancelet.table.versions import version_at
 
-__all__ = ["Address", "opened"]
+__all__ = ["Address", "moment", "opened"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Address:
         if self.tag is not None:
             version = get_tag(self.main_store(), self.tag).version
         if self.timestamp is not None:
-            version = version_at(store, _moment(self.timestamp))
+            version = version_at(store, moment("timestamp", self.timestamp))
         try:
             return open_snapshot(store, version=version, options=options)
         except NotFound:
@@ -102,12 +102,17 @@ class Address:
         return replace(self, version=None, tag=None, timestamp=None, stamp=None)
 
 
-def _moment(text: str) -> datetime:
+def moment(name: str, text: str) -> datetime:
+    """The moment that an option says.
+
+    >>> moment("timestamp", "2026-01-31").year
+    2026
+    """
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
         hint = "write it as 2026-01-31 or 2026-01-31T12:00:00+00:00"
-        raise InvalidInput(f"timestamp is {text!r}, which is no moment", hint=hint) from None
+        raise InvalidInput(f"{name} is {text!r}, which is no moment", hint=hint) from None
 
 
 @lru_cache(maxsize=64)

@@ -80,8 +80,11 @@ class StreamOptions:
 
     #: Rows that were inserted, or all changes of rows.
     mode: str = "inserts"
-    #: The version after which a stream begins that has no checkpoint; None for the beginning of the table.
+    #: The first version that a stream without a checkpoint tells, or "latest" for those to come. None: first the rows
+    #: of the table as they are then.
     starting_version: int | str | None = None
+    #: The same by the moment that it was made at, or after.
+    starting_timestamp: str | None = None
     max_versions_per_batch: int | None = None
     max_rows_per_batch: int | None = None
     max_bytes_per_batch: int | None = None
@@ -89,6 +92,8 @@ class StreamOptions:
     def __post_init__(self) -> None:
         if self.mode not in ("inserts", "changes"):
             raise InvalidInput(f"option stream is {self.mode!r}, expected 'inserts' or 'changes'")
+        if self.starting_version is not None and self.starting_timestamp is not None:
+            raise InvalidInput("starting_version and starting_timestamp are both given", hint="give one of them")
         for name in ("max_versions_per_batch", "max_rows_per_batch", "max_bytes_per_batch"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -107,6 +112,7 @@ _WRITE = tuple(item.name for item in fields(WriteOptions))
 _STREAM = {
     "stream": "mode",
     "starting_version": "starting_version",
+    "starting_timestamp": "starting_timestamp",
     "max_versions_per_batch": "max_versions_per_batch",
     "max_rows_per_batch": "max_rows_per_batch",
     "max_bytes_per_batch": "max_bytes_per_batch",

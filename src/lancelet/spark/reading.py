@@ -43,7 +43,7 @@ from lancelet.spark.worker import prepare_worker
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["Reading", "plan_reading", "plan_splits", "read_split"]
+__all__ = ["Reading", "plan_reading", "plan_splits", "read_split", "with_blob_fields", "with_blobs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def plan_reading(address: Address, asked: ReadOptions, wanted: spark.StructType 
     reading = Reading(
         address,
         request,
-        wanted or _natural(_with_blob_fields(scanned, blobs, asked.choices), asked.choices),
+        wanted or _natural(with_blob_fields(scanned, blobs, asked.choices), asked.choices),
         blobs,
         asked.choices,
         asked.split_size,
@@ -133,7 +133,8 @@ def _natural(schema: pa.Schema, choices: Choices) -> spark.StructType:
     return made
 
 
-def _with_blob_fields(schema: pa.Schema, blobs: tuple[BlobColumn, ...], choices: Choices) -> pa.Schema:
+def with_blob_fields(schema: pa.Schema, blobs: tuple[BlobColumn, ...], choices: Choices) -> pa.Schema:
+    """A schema with what stands for blobs in place of their descriptions."""
     kind = REFERENCE if choices.blobs == "reference" else pa.large_binary()
     for blob in blobs:
         place = schema.get_field_index(blob.name)
@@ -143,7 +144,7 @@ def _with_blob_fields(schema: pa.Schema, blobs: tuple[BlobColumn, ...], choices:
 
 def _casts(reading: Reading, scanned: pa.Schema) -> list[Cast | None]:
     """What makes columns as they were scanned into those that Spark expects."""
-    source = _with_blob_fields(scanned, reading.blobs, reading.choices)
+    source = with_blob_fields(scanned, reading.blobs, reading.choices)
     truncate = reading.choices.nanoseconds == "truncate"
     return [
         cast_for(source.field(target.name), target, truncate=truncate, narrow=True)
@@ -188,13 +189,11 @@ def read_split(reading: Reading, split: Split) -> Iterator[pa.RecordBatch]:
     target = spark_arrow(reading.schema)
     casts = _casts(reading, _visible(plan.schema))
     for batch in run_scan(plan, places):
-        for piece in _with_blobs(batch, reading, snapshot, places) if reading.blobs else (batch,):
+        for piece in with_blobs(batch, reading, snapshot, places) if reading.blobs else (batch,):
             yield cast_batch(piece.select(target.names), casts, target)
 
 
-def _with_blobs(
-    batch: pa.RecordBatch, reading: Reading, snapshot: Snapshot, places: Places
-) -> Iterator[pa.RecordBatch]:
+def with_blobs(batch: pa.RecordBatch, reading: Reading, snapshot: Snapshot, places: Places) -> Iterator[pa.RecordBatch]:
     """The batch with references in place of descriptions; or with bytes, and then in pieces of bounded size."""
     hidden = batch.schema.get_field_index(_HIDDEN)
     addresses = batch.column(hidden if hidden >= 0 else batch.schema.get_field_index(_address_name(reading.request)))

@@ -16,9 +16,10 @@ from lancelet.query.facts import facts_of
 from lancelet.query.plan import outputs_of
 from lancelet.spark.address import Address, opened
 from lancelet.spark.filters import take_filters
-from lancelet.spark.options import ReadOptions, read_options
+from lancelet.spark.options import ReadOptions, read_options, stream_options
 from lancelet.spark.reading import Reading, plan_reading, plan_splits, read_split
 from lancelet.spark.splits import Split
+from lancelet.spark.stream_source import with_change_columns
 from lancelet.spark.types import ADDRESS
 
 __all__ = ["LanceReader", "described", "make_reader"]
@@ -36,6 +37,8 @@ def described(options: Mapping[str, str]) -> tuple[Address, StructType]:
     address, asked = read_options(options)
     pinned = address.pinned(address.open())
     schema = plan_reading(pinned, asked).schema
+    if stream_options(options).mode == "changes":
+        schema = with_change_columns(schema)
     if _OF_CATALOG in options and schema.fields:
         first = schema.fields[0]
         kept = {key: text for key, text in options.items() if key in _KEPT or key.replace("_", "") in _KEPT_PLAIN}
@@ -53,6 +56,9 @@ def make_reader(options: Mapping[str, str], pinned: Address | None, schema: Stru
     if "path" not in given:
         given = {**_kept_options(schema), **given}
     address, asked = read_options(given)
+    if stream_options(given).mode == "changes":
+        hint = "use spark.readStream, or LanceTable.changes for the changes between two versions"
+        raise InvalidInput("changes are told by streams, not by a read of one version", uri=address.uri, hint=hint)
     if pinned is None or pinned.uri != address.uri:
         pinned = address.pinned(address.open())
     # The schema names the columns already; those that are computed are told by the option.

@@ -1,0 +1,100 @@
+"""``readStream.format("lance")`` in real queries: batches, restarts from checkpoints, changes of rows, errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+Batches = list[list[Row]]
+
+
+@pytest.fixture
+def followed(spark: SparkSession, tmp_path: Path) -> Callable[..., Batches]:
+    """Follows a table until there is nothing more, with the checkpoint of the test; the rows of each batch."""
+
+    def follow(uri: str, **options: Any) -> Batches:
+        batches: Batches = []
+
+        def each(frame: DataFrame, number: int) -> None:
+            batches.append(frame.collect())
+
+        checkpoint = options.pop("checkpoint", "checkpoint")
+        reader = spark.readStream.format("lance")
+        for name, value in options.items():
+            reader = reader.option(name, str(value))
+        writer = reader.load(uri).writeStream.foreachBatch(each).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
+        query.awaitTermination()
+        return batches
+
+    return follow
+
+
+def append(uri: str, start: int, stop: int, **options: Any) -> None:
+    rows = pa.table({"id": list(range(start, stop)), "name": [f"name {at}" for at in range(start, stop)]})
+    lance.write_dataset(rows, uri, mode="append", **options)
+
+
+def test_batches_go_on_from_the_checkpoint_within_their_limits(
+    tmp_path: Path, followed: Callable[..., Batches]
+) -> None:
+    uri = str(tmp_path / "t")
+    append(uri, 0, 10, max_rows_per_file=4)
+    assert [sorted(row.id for row in rows) for rows in followed(uri, max_rows_per_batch=8)] == [
+        list(range(8)),
+        [8, 9],
+    ]
+    append(uri, 10, 12)
+    lance.dataset(uri).delete("id = 0")
+    lance.dataset(uri).optimize.compact_files()
+    append(uri, 12, 14)
+    # Versions that only remove or move rows bring none.
+    found = followed(uri, max_versions_per_batch=1)
+    assert [[row.id for row in rows] for rows in found if rows] == [[10, 11], [12, 13]]
+    assert followed(uri) == []
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_changes_of_rows_are_told_with_the_version_that_made_them(
+    tmp_path: Path, followed: Callable[..., Batches], stable: bool
+) -> None:
+    uri = str(tmp_path / "t")
+    append(uri, 0, 3, enable_stable_row_ids=stable)
+    lance.dataset(uri).delete("id = 1")
+    if stable:
+        lance.dataset(uri).update({"name": "'new'"}, where="id = 2")
+        merge = lance.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(pa.table({"id": [0, 5], "name": ["zero", "five"]}))
+    lance.write_dataset(pa.table({"id": [9], "name": ["over"]}), uri, mode="overwrite")
+    found = followed(uri, stream="changes", starting_version=2)
+    expected = [(2, "delete", 1, "name 1")]
+    kept = [(0, "name 0"), (2, "name 2")]
+    if stable:
+        expected += [(3, "update_preimage", 2, "name 2"), (3, "update_postimage", 2, "new")]
+        expected += [(4, "update_preimage", 0, "name 0"), (4, "update_postimage", 0, "zero"), (4, "insert", 5, "five")]
+        kept = [(0, "zero"), (2, "new"), (5, "five")]
+    last = lance.dataset(uri).version
+    expected += [(last, "delete", *row) for row in kept] + [(last, "insert", 9, "over")]
+    told = [(row._commit_version, row._change_type, row.id, row.name) for rows in found for row in rows]
+    assert Counter(told) == Counter(expected)
+
+
+def test_a_schema_that_changes_ends_the_query_with_what_to_do(tmp_path: Path, spark: SparkSession) -> None:
+    uri = str(tmp_path / "t")
+    append(uri, 0, 3)
+    frame = spark.readStream.format("lance").load(uri)
+    lance.dataset(uri).add_columns({"twice": "id * 2"})
+    append_all = pa.table({"id": [3], "name": ["x"], "twice": [6]})
+    lance.write_dataset(append_all, uri, mode="append")
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    with pytest.raises(StreamingQueryException, match="has other columns than the stream: column 'twice' is new"):
+        query.awaitTermination()
