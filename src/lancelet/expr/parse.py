@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -14,9 +15,10 @@ from lancelet.expr.binder import Binder
 from lancelet.expr.functions.logic import condition
 from lancelet.expr.literal_lists import Cut, cut_lists
 from lancelet.expr.names import SYSTEM_COLUMNS
+from lancelet.expr.quick import quick_condition
 from lancelet.expr.scope import TableScope
 from lancelet.expr.skeleton import MOST_LEVELS, assembled, nesting
-from lancelet.expr.tree import Column, Expr, depth_of
+from lancelet.expr.tree import Call, Column, Expr, depth_of
 
 if TYPE_CHECKING:
     from sqlglot import Token
@@ -44,7 +46,8 @@ def parse_filter(text: str | pc.Expression | bytes, schema: pa.Schema) -> Expr:
         from lancelet.expr.from_substrait import translated_message
 
         return _checked(condition(translated_message(bytes(text), schema)))
-    return _Text(text, schema).condition()
+    found = quick_condition(text, schema, _is_plain_name) if isinstance(text, str) else None
+    return _Text(text, schema).condition() if found is None else found
 
 
 def parse_value(text: str, schema: pa.Schema) -> Expr:
@@ -129,6 +132,17 @@ class _Text:
             raise InvalidInput(f"{what} at the end of {_short(self._text)!r}")
         place = self._cut.original(self._tokens[at].start)
         raise InvalidInput(f"{what} at character {place + 1} of {_short(self._text)!r}")
+
+
+@lru_cache(1024)
+def _is_plain_name(name: str) -> bool:
+    """Whether a word before a comparison names a column, rather than being a word of SQL."""
+    schema = pa.schema({name: pa.int64()})
+    try:
+        found = _Text(f"{name} < 1", schema).condition()
+    except InvalidInput:
+        return False
+    return isinstance(found, Call) and found.function == "<" and found.arguments[0] == Column((name,), pa.int64())
 
 
 def _same(expr: Expr) -> Expr:

@@ -18,6 +18,7 @@ from lancelet.query.blob_values import BlobReaders, with_bytes
 from lancelet.query.choosing import choose
 from lancelet.query.closest import Closest, closest_of
 from lancelet.query.flow import carried_out
+from lancelet.query.found import taken_by_index
 from lancelet.query.opened import open_table
 from lancelet.query.pace import window_bytes
 from lancelet.query.plan import Piece, ScanPlan, plan_scan
@@ -70,7 +71,19 @@ def run_scan(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Iter
 
 def read_table(plan: ScanPlan, places: Places, watch: Watch | None = None) -> pa.Table:
     """All rows of a scan, in as few chunks as they were read in."""
-    tables = list(tables_of(plan, places, watch))
+    if plan.fetch is None and plan.search is None and plan.sort is None:
+        scan = _Scan(plan, places, watch)
+        # What is watched is counted window by window.
+        found = (
+            None
+            if scan.answers is None or watch is not None
+            else taken_by_index(plan, scan.answers, open_table(places))
+        )
+        if found is not None:
+            return found
+        tables = list(limited(scan.tables(), plan.skip, plan.take))
+    else:
+        tables = list(tables_of(plan, places, watch))
     return pa.concat_tables(tables) if tables else plan.schema.empty_table()
 
 

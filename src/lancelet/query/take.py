@@ -34,7 +34,17 @@ from lancelet.rows.ordering import order_of
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["NegativeRow", "Numbers", "RowsBy", "Taking", "columns_at", "take", "take_addresses", "taking_of"]
+__all__ = [
+    "NegativeRow",
+    "Numbers",
+    "RowsBy",
+    "Taking",
+    "columns_at",
+    "take",
+    "take_addresses",
+    "take_live",
+    "taking_of",
+]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 #: Numbers of rows as users give them.
@@ -107,6 +117,11 @@ def take(
 def take_addresses(table: OpenTable, taking: Taking, addresses: UInt64s) -> pa.Table:
     """The rows at some addresses, all of which there are."""
     return _taken(table, taking, _spots(table, addresses))
+
+
+def take_live(table: OpenTable, taking: Taking, addresses: UInt64s) -> pa.Table:
+    """The rows at some addresses, but for those that are deleted."""
+    return _taken(table, taking, _live(table, _spots(table, addresses)))
 
 
 def columns_at(table: OpenTable, projection: Projection, addresses: UInt64s) -> _Columns:
