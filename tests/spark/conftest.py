@@ -1,15 +1,32 @@
-"""A Spark session on two local cores for the tests of this folder, with whatever Java can be had."""
+"""A Spark session for the tests of this folder, on the kind of Spark that LANCELET_TEST_SPARK names.
+
+Without it Spark runs on two local cores. ``connect`` speaks to a Connect server on this machine; anything else is a
+master: ``local-cluster[2,1,1024]``, ``spark://…``. Then only tests that use the session are run.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from lancelet.spark.java import use_java
 from lancelet.spark.python import use_python
+
+KIND = os.environ.get("LANCELET_TEST_SPARK", "")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a kind that is named, only what depends on it."""
+    if KIND:
+        chosen = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
 
 
 @pytest.fixture(scope="session")
@@ -17,17 +34,27 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     use_java()
     use_python()
     scratch: Path = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("lancelet tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.local.dir", str(scratch / "local"))
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.appName("lancelet tests")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }.items():
+        builder = builder.config(name, value)
+    if KIND == "connect":
+        session = builder.remote("local[2]").getOrCreate()
+        yield session
+        session.stop()
+        return
+    session = builder.master(KIND or "local[2]").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    application = session.sparkContext.applicationId
     yield session
     session.stop()
+    # A local cluster keeps its executors' files beside Spark itself.
+    shutil.rmtree(Path(pyspark.__file__).parent / "work" / application, ignore_errors=True)

@@ -1,6 +1,8 @@
 """A Spark application whose writers are killed while they write: python killed_writers.py MASTER PLACE VICTIM.
 
-VICTIM is ``worker`` (Python workers), ``executor`` (their JVMs) or ``none``. Prints what happened as JSON.
+VICTIM is ``worker`` (Python workers), ``executor`` (their JVMs), or ``slow``: then nobody is killed by us, but the
+first attempt at one task of each write hangs, so that Spark starts a second one elsewhere and kills the slower of the
+two. Prints what happened as JSON.
 """
 
 from __future__ import annotations
@@ -10,23 +12,35 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from lancelet.spark import use_java, use_python, write
+from lancelet.spark.table import LanceTable
 
 TASKS, ROWS = 4, 24
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.2",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "100ms",
+}
 
 
-def slowly(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows that come so slowly that a writer can be met at work."""
+def slowly(hang: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows that come so slowly that a writer can be met at work; the first attempt at the first task may hang."""
+    context = TaskContext.get()
+    stuck = hang and context is not None and context.partitionId() == 0 and context.attemptNumber() == 0
     for batch in batches:
         for number in range(batch.num_rows):
-            time.sleep(0.05)
+            time.sleep(300 if stuck and number == 3 else 0.05)
             # Wide enough that a file is begun before the rows end.
             yield pa.RecordBatch.from_pydict({"id": batch.column(0).slice(number, 1), "pad": pa.array(["x" * 300_000])})
 
@@ -47,61 +61,90 @@ def victims(kind: str) -> list[psutil.Process]:
     return found
 
 
-def kill_while_writing(place: Path, kind: str, times: int, killed: list[int], over: threading.Event) -> None:
-    """Kill writers so many times, each time when another file has been begun."""
-    seen: set[str] = set()
-    while len(killed) < times and not over.wait(0.02):
-        begun = {path.name for path in place.glob("data/*")} - seen
-        if not begun:
+def begun(place: Path) -> set[str]:
+    """Files that writers have begun, or told that they will."""
+    found = [*place.glob("data/*"), *place.glob("_lancelet/attempts/*-*"), *place.glob("_indices/*/*")]
+    return {str(path) for path in found}
+
+
+def kill_while_writing(place: Path, kind: str, wait: float, killed: list[int], over: threading.Event) -> None:
+    """Kill writers twice, each time when another file has been begun."""
+    seen, left = begun(place), 2
+    while left and not over.wait(0.01):
+        new = begun(place) - seen
+        if not new:
             continue
-        seen |= begun
-        time.sleep(0.3)
+        seen |= new
+        time.sleep(wait)
         for process in victims(kind)[: 1 if kind == "executor" else None]:
             process.kill()
-        killed.append(len(begun))
+        killed.append(len(new))
+        left -= 1
         time.sleep(0.5)
 
 
-def session(master: str, scratch: Path) -> SparkSession:
+def session(master: str, scratch: Path, kind: str) -> SparkSession:
     use_java()
     use_python()
-    made = (
-        SparkSession.builder.master(master)
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.task.maxFailures", "8")
-        .config("spark.executor.memory", "512m")
-        .config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.master(master)
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.task.maxFailures": "8",
+        "spark.executor.memory": "512m",
+        "spark.sql.shuffle.partitions": str(TASKS),
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        # Executors that are killed must not end the application.
+        "spark.deploy.maxExecutorRetries": "-1",
+        **(SPECULATION if kind == "slow" else {}),
+    }.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
     return made
 
 
-def slow_rows(spark: SparkSession, first: int) -> DataFrame:
-    return spark.range(first, first + ROWS, 1, TASKS).mapInArrow(slowly, "id long, pad string")
+def slow_rows(spark: SparkSession, first: int, kind: str) -> DataFrame:
+    rows = spark.range(first, first + ROWS, 1, TASKS)
+    return rows.mapInArrow(partial(slowly, kind == "slow"), "id long, pad string")
+
+
+def steps(spark: SparkSession, place: str, kind: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What is written, in this order, and the ways to do it."""
+    table = LanceTable.forPath(spark, place)
+    appended = slow_rows(spark, 0, kind).write.format("lance").mode("append").save
+    yield "sink", partial(appended, place)
+    yield "helper", lambda: write(slow_rows(spark, ROWS, kind), place, mode="append")
+    yield "update", lambda: table.update("id % 2 = 0", {"pad": "concat('even ', substr(pad, 1, 100000))"})
+    yield "delete", lambda: table.delete("id % 3 = 0")
+    source = spark.range(40, 60).selectExpr("id", "concat('merged ', repeat('y', 100000)) pad")
+    merge = table.merge(source, "target.id = source.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    yield "merge", merge.execute
+    yield "index", lambda: table.createIndex("id", segments=TASKS)
 
 
 def main(master: str, place: str, kind: str) -> None:
-    spark = session(master, Path(place).parent)
-    killed: list[int] = []
-    for round_, way in enumerate(("sink", "helper")):
+    spark = session(master, Path(place).parent, kind)
+    kills: dict[str, int] = {}
+    for way, run in steps(spark, place, kind):
+        if kind == "slow" and way not in ("sink", "helper"):
+            # Only rows that are made here can be made slowly.
+            run()
+            continue
+        killed: list[int] = []
         over = threading.Event()
-        arguments = (Path(place), kind, (round_ + 1) * 2, killed, over)
+        arguments = (Path(place), kind, 0.3 if way in ("sink", "helper") else 0.0, killed, over)
         killer = threading.Thread(target=kill_while_writing, args=arguments)
-        if kind != "none":
+        if kind != "slow":
             killer.start()
-        frame = slow_rows(spark, round_ * ROWS)
-        if way == "sink":
-            frame.write.format("lance").mode("append").save(place)
-        else:
-            write(frame, place, mode="append")
+        run()
         over.set()
-        if kind != "none":
+        if kind != "slow":
             killer.join()
-    found = {"killed": len(killed), "count": spark.read.format("lance").load(place).count()}
+        kills[way] = len(killed)
+    found = {"killed": kills, "count": spark.read.format("lance").load(place).count()}
     sys.stdout.write(json.dumps(found) + "\n")
     spark.stop()
 
