@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from lancelet.dataset.compacting import (
+    Compaction,
+    CompactionMetrics,
+    CompactionOptions,
+    CompactionPlan,
+    CompactionTask,
+    RewriteResult,
+)
 from lancelet.dataset.optimizing import DatasetOptimizer
 
-__all__ = ["DatasetOptimizer"]
+__all__ = [
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
+    "DatasetOptimizer",
+    "RewriteResult",
+]

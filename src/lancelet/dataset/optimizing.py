@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
+from lancelet.dataset.compacting import CompactionMetrics, compacted
 from lancelet.dataset.index_request import told
 from lancelet.dataset.progress import IndexProgress
 from lancelet.dataset.settings import DatasetSettings
 from lancelet.dataset.writing import AutoCleanupConfig
 from lancelet.ops.committing import CommitOptions
+from lancelet.ops.compaction.options import options_of
 from lancelet.ops.index.optimize import OptimizeRequest, optimize_indexes
 
 __all__ = ["DatasetOptimizer"]
@@ -19,6 +22,58 @@ class DatasetOptimizer:
 
     def __init__(self, dataset: DatasetSettings) -> None:
         self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: Literal["reencode", "try_binary_copy", "force_binary_copy"] | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: list[int] | None = None,
+        data_storage_version: str | None = None,
+    ) -> CompactionMetrics:
+        """Put small fragments together, and write those anew of which many rows are deleted.
+
+        Rows keep their order, stable ids and lineage. What is not given is as the config has it, under keys such as
+        ``lance.compaction.target_rows_per_fragment``, else 2**20 rows to a fragment and a tenth of deleted rows. A
+        fragment of more than 64 MiB waits until its neighbours have a quarter of its bytes. Indexes are rewritten
+        along; with ``defer_index_remap`` they stay, and are brought up to date by ``optimize_indices``. Fragments that
+        others change meanwhile stay as they are; nothing is committed where there is nothing to do.
+
+        >>> import lancelet, pyarrow as pa
+        >>> dataset = lancelet.write_dataset(pa.table({"x": range(9)}), "memory://compacting", max_rows_per_file=3)
+        >>> dataset.optimize.compact_files()
+        CompactionMetrics(fragments_removed=3, fragments_added=1, files_removed=3, files_added=1)
+        """
+        given = {
+            "target_rows_per_fragment": target_rows_per_fragment,
+            "max_rows_per_group": max_rows_per_group,
+            "max_bytes_per_file": max_bytes_per_file,
+            "materialize_deletions": materialize_deletions,
+            "materialize_deletions_threshold": materialize_deletions_threshold,
+            "defer_index_remap": defer_index_remap,
+            "num_threads": num_threads,
+            "batch_size": batch_size,
+            "compaction_mode": compaction_mode,
+            "binary_copy_read_batch_bytes": binary_copy_read_batch_bytes,
+            "max_source_fragments": max_source_fragments,
+            "max_source_rows": max_source_rows,
+            "max_source_bytes": max_source_bytes,
+            "excluded_fragment_ids": excluded_fragment_ids,
+            "data_storage_version": data_storage_version,
+        }
+        said = {name: value for name, value in given.items() if value is not None}
+        return compacted(self._dataset, options_of(self._dataset.config(), said))
 
     def optimize_indices(
         self,

@@ -95,6 +95,20 @@ FLAGS: dict[int, Flag] = {
 _KEPT = MIXED_VERSIONS.value | TAGGED_REUSE.value | MANAGED_BLOBS.value
 
 
+def _are_mixed(manifest: Manifest) -> bool:
+    """Whether files are of several versions, or of one that is not the table's own."""
+    # A version may be told by more than one pair of numbers.
+    found = {FileVersion.known(*pair) or pair for pair in manifest.fragments.versions()}
+    own = None if manifest.data_format is None else _own_version(manifest.data_format.version)
+    return len(found) > 1 or bool(found and own is not None and own not in found)
+
+
+def _own_version(name: str) -> FileVersion | None:
+    """The version that new files get; None where old manifests say one that was never meant."""
+    version = FileVersion.parse(name)
+    return None if version is FileVersion.V0_1 else version
+
+
 def flag_names(word: int) -> list[str]:
     """The flags set in a word, for people.
 
@@ -173,8 +187,7 @@ def flags_for(
         NO_TRANSACTION_FILE: not transaction_file,
         OVERLAY_FILES: fragments.overlaid(),
         COVERING_INDEXES: any(index.covering_fields for index in indexes),
-        # A version may be told by more than one pair of numbers.
-        MIXED_VERSIONS: len({FileVersion.known(*pair) or pair for pair in fragments.versions()}) > 1,
+        MIXED_VERSIONS: _are_mixed(manifest),
         SPILLED_LINEAGE: fragments.spilled(),
         UNIQUE_FIELD_IDS: manifest.max_allocated_field_id is not None,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from lancelet.errors import AlreadyExists, Conflict, InvalidInput, LanceletError, Unsupported
 from lancelet.events import emit
@@ -66,12 +67,19 @@ def commit_operation(
     affected_rows: AffectedRows | None = None,
     data_version: FileVersion | None = None,
     reuse_index: IndexMetadata | None = None,
+    index_coverage: Mapping[UUID, bytes] | None = None,
 ) -> Outcome:
     """Commit an operation that was worked out from a snapshot; clean up where the table asks for it then."""
     given = options or CommitOptions()
     transaction = Transaction(snapshot.version, operation, properties=given.all_properties())
     return commit_transaction(
-        snapshot, transaction, given, affected_rows=affected_rows, data_version=data_version, reuse_index=reuse_index
+        snapshot,
+        transaction,
+        given,
+        affected_rows=affected_rows,
+        data_version=data_version,
+        reuse_index=reuse_index,
+        index_coverage=index_coverage,
     )
 
 
@@ -83,6 +91,7 @@ def commit_transaction(
     affected_rows: AffectedRows | None = None,
     data_version: FileVersion | None = None,
     reuse_index: IndexMetadata | None = None,
+    index_coverage: Mapping[UUID, bytes] | None = None,
 ) -> Outcome:
     """The same with a transaction that says for itself all that is said with it."""
     given = options or CommitOptions()
@@ -92,6 +101,7 @@ def commit_transaction(
         affected_rows=affected_rows,
         data_version=data_version,
         reuse_index=reuse_index,
+        index_coverage=index_coverage,
         max_retries=given.max_retries,
         timeout=given.timeout,
         commit_lock=given.commit_lock,

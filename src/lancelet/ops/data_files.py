@@ -210,6 +210,10 @@ class FragmentWriter:
             if self._progress is not None:
                 self._progress.complete(made)
 
+    def cut(self) -> None:
+        """Finish the file under way: the rows to come go into another."""
+        self._close()
+
     def finish(self) -> list[Fragment]:
         """Finish the file under way; all fragments in the order of their rows."""
         self._close()

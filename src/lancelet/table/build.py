@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
+from uuid import UUID
 
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.format import operations as op
@@ -51,6 +52,8 @@ class Settings:
     data_version: FileVersion | None = None
     #: For a rewrite that leaves indexes as they are: the index that tells where rows went.
     reuse_index: IndexMetadata | None = None
+    #: For a rewrite, of segments it rewrites what they cover, where their own entries tell of fragments since moved.
+    index_coverage: Mapping[UUID, bytes] = field(default_factory=dict, hash=False)
     #: For an update, the fragments it touches whose lineage lies in data files: by id, with that inline.
     spilled: Mapping[int, Fragment] = field(default_factory=dict, hash=False)
 
@@ -124,7 +127,7 @@ def _applied(work: Work, operation: op.Operation, settings: Settings) -> Work:
         case op.Update(compacted_sstables=()):
             return changes.update(work, operation, settings.spilled)
         case op.Rewrite():
-            return changes.rewrite(work, operation, settings.reuse_index)
+            return changes.rewrite(work, operation, settings.reuse_index, settings.index_coverage)
         case op.Merge():
             return changes.merge(work, operation)
         case op.Project():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from uuid import UUID
 
 from lancelet.errors import InvalidInput
 from lancelet.format import operations as op
@@ -65,8 +67,16 @@ def update(work: Work, operation: op.Update, spilled: Mapping[int, Fragment]) ->
     return replace(work, fragments=fragments, indexes=upkeep.relevant_indexes(indexes, work.schema, fragments))
 
 
-def rewrite(work: Work, operation: op.Rewrite, reuse: IndexMetadata | None = None) -> Work:
-    """The same rows in other fragments. ``reuse`` tells where they went, for indexes that are not rewritten yet."""
+def rewrite(
+    work: Work,
+    operation: op.Rewrite,
+    reuse: IndexMetadata | None = None,
+    coverage: Mapping[UUID, bytes] = MappingProxyType({}),
+) -> Work:
+    """The same rows in other fragments. ``reuse`` tells where they went, for indexes that are not rewritten yet.
+
+    ``coverage`` is what segments cover whose own entries tell of fragments whose rows were moved since.
+    """
     changes: dict[int, Fragment | None] = {}
     added: list[Fragment] = []
     groups = []
@@ -77,9 +87,10 @@ def rewrite(work: Work, operation: op.Rewrite, reuse: IndexMetadata | None = Non
         work, new = number_fragments(work, group.new_fragments)
         added.extend(new)
         groups.append(replace(group, new_fragments=tuple(new)))
-    indexes = upkeep.rewritten(
-        work.indexes, operation.rewritten_indexes, groups, stable_row_ids=work.next_row_id is not None
+    before = tuple(
+        replace(item, fragment_bitmap=coverage[item.uuid]) if item.uuid in coverage else item for item in work.indexes
     )
+    indexes = upkeep.rewritten(before, operation.rewritten_indexes, groups, stable_row_ids=work.next_row_id is not None)
     if reuse is not None:
         indexes = (*(item for item in indexes if item.name != reuse.name), reuse)
     return replace(work, fragments=work.fragments.changed(changes, added=added), indexes=indexes)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from lancelet.errors import AlreadyExists, InvalidInput, LanceletError, NotFound, Storage, Unsupported
 from lancelet.errors import Conflict as ConflictError
@@ -43,6 +44,7 @@ from lancelet.storage.store import Store
 from lancelet.table.build import Built, Settings, first_manifest, next_manifest
 from lancelet.table.clashes import touched_fragments
 from lancelet.table.conflicts import AffectedRows, Ours, check_conflicts, operation_name
+from lancelet.table.index_upkeep import FRAGMENT_REUSE
 from lancelet.table.outcome import Committed, Conflict, Outcome
 from lancelet.table.paths import Places
 from lancelet.table.rebase import rebase
@@ -91,6 +93,7 @@ def commit(
     affected_rows: AffectedRows | None = None,
     data_version: FileVersion | None = None,
     reuse_index: IndexMetadata | None = None,
+    index_coverage: Mapping[UUID, bytes] | None = None,
     max_retries: int = 20,
     timeout: float | None = None,
     commit_lock: CommitLock | None = None,
@@ -105,7 +108,9 @@ def commit(
     if transaction.read_version != snapshot.version:
         found = f"the transaction was worked out from version {transaction.read_version}"
         raise InvalidInput(f"{found}, not from the snapshot's {snapshot.version}", uri=snapshot.uri)
-    settings = Settings(timestamp=0, data_version=data_version, reuse_index=reuse_index)
+    settings = Settings(
+        timestamp=0, data_version=data_version, reuse_index=reuse_index, index_coverage=index_coverage or {}
+    )
     if detached:
         return _commit_detached(snapshot, transaction, settings)
     if snapshot.version & DETACHED:
@@ -123,6 +128,8 @@ def commit(
         if not isinstance(newest, Snapshot):
             return newest
         current = newest
+        if _told_otherwise(snapshot, current, transaction.operation, reuse_index):
+            return _conflict(current, retryable=True, reason="both tell where rows went")
         rebased = rebase(ours, transaction, current)
         if rebased.clash is not None:
             return _conflict(current, retryable=rebased.clash.retryable, reason=rebased.clash.reason)
@@ -136,6 +143,19 @@ def commit(
     if not isinstance(winner, Snapshot):
         return winner
     return _conflict(winner, retryable=True, reason=f"{attempts.made} attempts were all overtaken")
+
+
+def _told_otherwise(
+    snapshot: Snapshot, current: Snapshot, operation: op.Operation, reuse_index: IndexMetadata | None
+) -> bool:
+    """Whether ours writes the fragment reuse index anew, and is not made from the one that there is now."""
+    changed = operation.new_indexes + operation.removed_indexes if isinstance(operation, op.CreateIndex) else ()
+    if reuse_index is None and all(item.name != FRAGMENT_REUSE for item in changed):
+        return False
+    before, now = (
+        {item.uuid for item in seen.indexes() if item.name == FRAGMENT_REUSE} for seen in (snapshot, current)
+    )
+    return before != now
 
 
 def _publish(

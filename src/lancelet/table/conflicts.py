@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ ours      append delete update rewrite merge  project overwr restore replace ind
 append    .      .      .      .       schema schema  never  never   .       .      .       .      .      never  .
 delete    .      rows   rows   frags   retry  .       never  never   frags   .      .       .      .      never  .
 update    keys   rows   rows   frags   retry  schema  never  never   frags   .      .       .      .      log    .
-rewrite   .      frags  frags  frags   retry  .       never  never   frags   cover  .       .      .      .      .
+rewrite   .      frags  frags  moves   retry  .       never  never   frags   cover  .       .      .      .      .
 merge     retry  retry  retry  retry   retry  never   never  never   retry   .      .       remeta .      never  .
 project   own    .      own    .       retry  retry   never  never   own     .      .       remeta .      never  .
 overwr    .      .      .      .       .      .       retry  .       .       .      .       config .      never  .
@@ -166,6 +167,24 @@ def _frags(ours: Ours, theirs: op.Operation) -> Clash | None:
     return retry(f"fragment {min(common)} was changed by both") if common else None
 
 
+def _moves(ours: Ours, theirs: op.Operation) -> Clash | None:
+    """Both move rows: of one fragment, or of one index that goes along."""
+    return _frags(ours, theirs) or _same_index(ours, theirs)
+
+
+def _same_index(ours: Ours, theirs: op.Operation) -> Clash | None:
+    """They changed or took away a segment that ours replaces."""
+    mine = (
+        {item.old_id for item in ours.operation.rewritten_indexes} if isinstance(ours.operation, op.Rewrite) else set()
+    )
+    gone: set[UUID] = set()
+    if isinstance(theirs, op.Rewrite):
+        gone = {item.old_id for item in theirs.rewritten_indexes}
+    elif isinstance(theirs, op.CreateIndex):
+        gone = {item.uuid for item in (*theirs.new_indexes, *theirs.removed_indexes)}
+    return retry(f"index segment {min(mine & gone, key=str)} was changed by both") if mine & gone else None
+
+
 def _gone(ours: Ours, theirs: op.Operation) -> Clash | None:
     """Their commit took away a fragment of ours."""
     removed = getattr(theirs, "deleted_fragment_ids", ()) or getattr(theirs, "removed_fragment_ids", ())
@@ -213,7 +232,9 @@ def _drop(ours: Ours, theirs: op.Operation) -> Clash | None:
 
 
 def _cover(ours: Ours, theirs: op.Operation) -> Clash | None:
-    """One indexed rows that the other has moved."""
+    """One indexed rows that the other has moved, or changed an index that goes along with them."""
+    if (clash := _same_index(ours, theirs)) is not None:
+        return clash
     index, rewrite = (
         (ours.operation, theirs) if isinstance(ours.operation, op.CreateIndex) else (theirs, ours.operation)
     )
@@ -278,6 +299,7 @@ RULES: dict[str, Callable[[Ours, op.Operation], Clash | None]] = {
     "rows": _rows,
     "keys": _keys,
     "frags": _frags,
+    "moves": _moves,
     "gone": _gone,
     "cells": _cells_rule,
     "schema": _schema,
