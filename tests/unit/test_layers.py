@@ -29,7 +29,9 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("query",),
     ("ops",),
     FACADE,
-    ("spark", "integrations", "torch", "cli", "inspect", "testing"),
+    ("spark", "integrations", "torch", "inspect", "testing"),
+    ("pipeline",),
+    ("cli",),
     ("pyspark_lance",),
 )
 LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
@@ -42,7 +44,7 @@ RESERVED: dict[str, tuple[str, ...]] = {
     "duckdb": ("integrations",),
     "google.protobuf": ("format",),
     "obstore": ("storage",),
-    "pyspark": ("spark", "pyspark_lance", "testing"),
+    "pyspark": ("spark", "pyspark_lance", "testing", "pipeline", "cli"),
     "pandas": ("integrations", "spark"),
     "polars": ("integrations",),
     "datasets": ("integrations",),
@@ -137,7 +139,7 @@ def tree(root: Path, files: dict[str, str]) -> Path:
         ("lancelet/format/a.py", "from lancelet import LanceletError", "the package itself is above format"),
         ("lancelet/table/a.py", "import lancelet.index.scalar", "table and index do not know each other"),
         ("lancelet/index/a.py", "from lancelet.table import snapshot", "index and table do not know each other"),
-        ("lancelet/spark/a.py", "import lancelet.cli", "spark and cli do not know each other"),
+        ("lancelet/spark/a.py", "import lancelet.inspect", "spark and inspect do not know each other"),
         ("lancelet/testing/a.py", "from lancelet import spark", "testing and spark do not know each other"),
         ("lancelet/dataset.py", "import lancelet.integrations", "integrations is above dataset"),
         ("lancelet/query/a.py", "import lance", "lance is only for tests"),
