@@ -11,6 +11,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from lancelet.ops.attempts import Attempts, until_committed
@@ -124,30 +125,43 @@ def journalled(store: Store, operation: str) -> Iterator[JobJournal]:
 
 
 def run_tasks(
-    spark: SparkSession, plan: Plan[Value], address: Address, job: str, *, progress: bool | None = None
+    spark: SparkSession, plan: Plan[Value], address: Address, job: str | None, *, progress: bool | None = None
 ) -> list[tuple[str, Result[Value]]]:
     """What the tasks of a plan bring, each with the id of the attempt that brought it: a task of Spark for each.
 
-    Tasks work on the table's store. On classic Spark and Connect; a task that fails is tried again as Spark is set.
+    Tasks work on the table's store, and tell the journal of ``job`` what they write, if there is one. On classic
+    Spark and Connect; a task that fails is tried again as Spark is set.
     """
     if not plan.tasks:
         return []
     count = len(plan.tasks)
-    tasks = tuple(pickle.dumps(task) for task in plan.tasks)
+    tasks = tuple(_dumps(task) for task in plan.tasks)
     frame = spark.range(0, count, 1, count).mapInArrow(partial(_run, tasks, address, job), ANSWER)
     with watched(spark, plan.operation, address.uri, total=count, progress=progress):
         return answers_of(frame)  # type: ignore[return-value]
 
 
-def _run(tasks: Sequence[bytes], address: Address, job: str, batches: Iterable[pa.RecordBatch]) -> Iterator[object]:
+def _dumps(task: object) -> bytes:
+    """A task as bytes, functions of the calling program among them."""
+    made: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
+    return made
+
+
+def _run(
+    tasks: Sequence[bytes], address: Address, job: str | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[object]:
     prepare_worker()
     for batch in batches:
         for number in batch.column(0).to_pylist():
             task = pickle.loads(tasks[number])
             began = time.perf_counter()
-            store = telling_store(address.store(), job)
+            store = address.store()
+            attempt = ""
+            if job is not None:
+                store = telling_store(store, job)
+                attempt = store.attempt.id
             value = task.run(store)
-            yield as_answer((store.attempt.id, Result(task.id, value, time.perf_counter() - began)))
+            yield as_answer((attempt, Result(task.id, value, time.perf_counter() - began)))
 
 
 def as_answer(value: object) -> pa.RecordBatch:
