@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
         DataSourceStreamReader,
+        DataSourceStreamWriter,
         DataSourceWriter,
     )
     from pyspark.sql.types import StructType
@@ -57,3 +58,9 @@ class DefaultSource(DataSource):
         from lancelet.spark.stream_source import make_stream_reader
 
         return make_stream_reader(self.options, self._pinned, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """What writes the batches of a streaming query."""
+        from lancelet.spark.stream_sink import LanceStreamWriter
+
+        return LanceStreamWriter(self.options, schema, overwrite)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from lancelet.spark.java import use_java
 from lancelet.spark.python import use_python
@@ -58,3 +60,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
     # A local cluster keeps its executors' files beside Spark itself.
     shutil.rmtree(Path(pyspark.__file__).parent / "work" / application, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def finish() -> Callable[[Callable[[], StreamingQuery]], None]:
+    """Starts a query that ends by itself, and waits for it.
+
+    Spark gives the process that plans a stream ten seconds to come up, which a loaded machine may not keep; then the
+    query is started again, as anybody would.
+    """
+
+    def run(start: Callable[[], StreamingQuery]) -> None:
+        for attempt in range(4):
+            try:
+                start().awaitTermination()
+            except StreamingQueryException as error:
+                if attempt == 3 or "Python worker failed to connect back" not in str(error):
+                    raise
+                continue
+            return
+
+    return run

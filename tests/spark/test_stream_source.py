@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 Batches = list[list[Row]]
+Finish = Callable[[Callable[[], StreamingQuery]], None]
 
 
 @pytest.fixture
-def followed(spark: SparkSession, tmp_path: Path) -> Callable[..., Batches]:
+def followed(spark: SparkSession, tmp_path: Path, finish: Finish) -> Callable[..., Batches]:
     """Follows a table until there is nothing more, with the checkpoint of the test; the rows of each batch."""
 
     def follow(uri: str, **options: Any) -> Batches:
@@ -31,8 +33,7 @@ def followed(spark: SparkSession, tmp_path: Path) -> Callable[..., Batches]:
         for name, value in options.items():
             reader = reader.option(name, str(value))
         writer = reader.load(uri).writeStream.foreachBatch(each).trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
-        query.awaitTermination()
+        finish(writer.option("checkpointLocation", str(tmp_path / checkpoint)).start)
         return batches
 
     return follow
@@ -87,7 +88,9 @@ def test_changes_of_rows_are_told_with_the_version_that_made_them(
     assert Counter(told) == Counter(expected)
 
 
-def test_a_schema_that_changes_ends_the_query_with_what_to_do(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_schema_that_changes_ends_the_query_with_what_to_do(
+    tmp_path: Path, spark: SparkSession, finish: Finish
+) -> None:
     uri = str(tmp_path / "t")
     append(uri, 0, 3)
     frame = spark.readStream.format("lance").load(uri)
@@ -95,6 +98,5 @@ def test_a_schema_that_changes_ends_the_query_with_what_to_do(tmp_path: Path, sp
     append_all = pa.table({"id": [3], "name": ["x"], "twice": [6]})
     lance.write_dataset(append_all, uri, mode="append")
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writer.trigger(availableNow=True).start()
     with pytest.raises(StreamingQueryException, match="has other columns than the stream: column 'twice' is new"):
-        query.awaitTermination()
+        finish(writer.trigger(availableNow=True).start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,12 +46,13 @@ class Job:
     journal: JobJournal
     progress: bool | None = None
     message: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
     @property
     def options(self) -> CommitOptions:
-        """What is said with the commit: which job made it."""
-        return CommitOptions(message=self.message, properties={JOB: self.journal.job})
+        """What is said with the commit: which job made it, and what the caller has to say."""
+        return CommitOptions(message=self.message, properties={**self.properties, JOB: self.journal.job})
 
     def run(self, plan: Plan[Value]) -> tuple[Value, ...]:
         """What the tasks of a plan bring, in its order; Spark carries them out."""
@@ -85,6 +86,7 @@ def committed(
     attempts: Attempts | None = None,
     progress: bool | None = None,
     message: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Made[Value]:
     """Work a job out from the newest version and commit it; again from the then newest where others came first.
 
@@ -96,7 +98,7 @@ def committed(
 
     def once(snapshot: Snapshot) -> tuple[Outcome, Value]:
         with journalled(snapshot.store, f"spark {operation}") as journal:
-            job = Job(spark, address.pinned(snapshot), snapshot.store, journal, progress, message)
+            job = Job(spark, address.pinned(snapshot), snapshot.store, journal, progress, message, properties or {})
             try:
                 outcome, value = attempt(job, snapshot)
             except NOT_COMMITTED:

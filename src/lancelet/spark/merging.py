@@ -56,7 +56,12 @@ class Merge:
 
 
 def merge_rows(
-    handle: Handle, merge: Merge, *, attempts: Attempts | None = None, message: str | None = None
+    handle: Handle,
+    merge: Merge,
+    *,
+    attempts: Attempts | None = None,
+    message: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> ChangeFigures:
     """Carry a merge out. The source is evaluated once, however often others commit first."""
     _check_clauses(merge.clauses)
@@ -74,7 +79,7 @@ def merge_rows(
         inserted = united([part.inserted for part in changes.parts if part.inserted is not None])
         return commit_move(snapshot, changes.moved, fields, inserted=inserted, options=job.options), changes
 
-    return changed(handle, "merge", attempt, attempts, message)
+    return changed(handle, "merge", attempt, attempts, message, properties)
 
 
 def _check_clauses(clauses: Sequence[MergeClause]) -> None:

@@ -43,7 +43,7 @@ from lancelet.spark.worker import prepare_worker
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["Reading", "plan_reading", "plan_splits", "read_split", "with_blob_fields", "with_blobs"]
+__all__ = ["Reading", "natural_schema", "plan_reading", "plan_splits", "read_split", "with_blob_fields", "with_blobs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def plan_reading(address: Address, asked: ReadOptions, wanted: spark.StructType 
     reading = Reading(
         address,
         request,
-        wanted or _natural(with_blob_fields(scanned, blobs, asked.choices), asked.choices),
+        wanted or natural_schema(with_blob_fields(scanned, blobs, asked.choices), asked.choices),
         blobs,
         asked.choices,
         asked.split_size,
@@ -124,7 +124,8 @@ def _visible(schema: pa.Schema) -> pa.Schema:
     return schema if place < 0 else schema.remove(place)
 
 
-def _natural(schema: pa.Schema, choices: Choices) -> spark.StructType:
+def natural_schema(schema: pa.Schema, choices: Choices) -> spark.StructType:
+    """What stands in Spark for the columns of a scan, those that are known of rows among them."""
     made = to_spark(schema, choices)
     for field in made.fields:
         if field.name in SYSTEM_COLUMNS and schema.field(field.name).type == pa.uint64():

@@ -192,7 +192,9 @@ def changed(
     attempt: Callable[[Job, Snapshot], tuple[Outcome, Changes]],
     attempts: Attempts | None,
     message: str | None,
+    properties: Mapping[str, str] | None = None,
 ) -> ChangeFigures:
+    """Carry a change out, and tell its figures."""
     made = committed(
         handle.spark,
         handle.address,
@@ -201,5 +203,6 @@ def changed(
         attempts=attempts or PATIENCE,
         progress=handle.progress,
         message=message,
+        properties=properties,
     )
     return figures_of(made)

@@ -34,6 +34,7 @@ class LanceMergeBuilder:
     merge: Merge
     attempts: Attempts = PATIENCE
     message: str | None = None
+    properties: Mapping[str, str] | None = None
 
     def whenMatchedUpdate(
         self, condition: Expression | None = None, set: Mapping[str, Expression] | None = None
@@ -77,12 +78,18 @@ class LanceMergeBuilder:
         """What the history says about the version."""
         return replace(self, message=message)
 
+    def withProperties(self, properties: Mapping[str, str]) -> LanceMergeBuilder:
+        """What the transaction says of itself besides, which ``history`` tells."""
+        return replace(self, properties={**(self.properties or {}), **properties})
+
     def execute(self) -> ChangeFigures:
         """Carry it out: one commit, and the source is evaluated once.
 
         InvalidInput where several rows of the source would change one row of the table.
         """
-        return merge_rows(self.handle, self.merge, attempts=self.attempts, message=self.message)
+        return merge_rows(
+            self.handle, self.merge, attempts=self.attempts, message=self.message, properties=self.properties
+        )
 
     def _with(
         self, side: Side, action: Action, condition: Expression | None, values: Mapping[str, Expression] | None

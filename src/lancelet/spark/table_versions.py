@@ -25,9 +25,9 @@ from lancelet.table.snapshot import Snapshot
 from lancelet.table.tags import list_tags
 from lancelet.table.versions import Summary, VersionInfo, list_versions, restore_transaction, time_of, version_at
 
-__all__ = ["RestoreFigures", "TableVersions"]
+__all__ = ["HISTORY", "RestoreFigures", "TableVersions", "history_rows", "tags_of"]
 
-_HISTORY = (
+HISTORY = (
     "version long, timestamp timestamp, operation string, message string, read_version long, tags array<string>, "
     "metrics map<string, long>, properties map<string, string>"
 )
@@ -64,7 +64,9 @@ class TableVersions(TableCore):
         if limit is not None and limit < 1:
             raise InvalidInput(f"limit is {limit}, expected at least 1")
         snapshot = self._snapshot()
-        return self.sparkSession.createDataFrame(list(islice(_told(snapshot, self._tags()), limit)), _HISTORY)
+        return self.sparkSession.createDataFrame(
+            list(islice(history_rows(snapshot, tags_of(self._handle.address)), limit)), HISTORY
+        )
 
     def detail(self) -> DataFrame:
         """One row: where the table is, what is in it, how it is stored and configured."""
@@ -166,14 +168,16 @@ class TableVersions(TableCore):
                 raise InvalidInput(f"timestamp is {timestamp!r}, which is no moment", hint=hint) from None
         return version_at(self._handle.address.store(), moment)
 
-    def _tags(self) -> dict[tuple[str | None, int], list[str]]:
-        found: dict[tuple[str | None, int], list[str]] = {}
-        for name, tag in sorted(list_tags(self._handle.address.main_store()).items()):
-            found.setdefault((tag.branch, tag.version), []).append(name)
-        return found
+
+def tags_of(address: Address) -> dict[tuple[str | None, int], list[str]]:
+    """The names of versions, by branch and number."""
+    found: dict[tuple[str | None, int], list[str]] = {}
+    for name, tag in sorted(list_tags(address.main_store()).items()):
+        found.setdefault((tag.branch, tag.version), []).append(name)
+    return found
 
 
-def _told(snapshot: Snapshot, tags: dict[tuple[str | None, int], list[str]]) -> Iterator[tuple[object, ...]]:
+def history_rows(snapshot: Snapshot, tags: dict[tuple[str | None, int], list[str]]) -> Iterator[tuple[object, ...]]:
     """The history up to a version as rows. Each is told once the one before it is known."""
     newer: tuple[VersionInfo, Summary] | None = None
     for item in list_versions(snapshot.store, options=snapshot.options):

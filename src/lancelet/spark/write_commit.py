@@ -13,7 +13,7 @@ from lancelet.format.fragments import Fragment
 from lancelet.ops.committing import NOT_COMMITTED, CommitOptions, commit_transaction, tidy_up
 from lancelet.ops.journal import REMOVING, JobJournal, claim_fate
 from lancelet.ops.write import Mode, WritePlan, plan_append, transaction_of
-from lancelet.spark.writing import Writing, Written
+from lancelet.spark.writing import JOB, Writing, Written
 from lancelet.storage.store import Store
 from lancelet.table.commit import create_table
 from lancelet.table.outcome import Committed, Conflict, Outcome
@@ -49,7 +49,9 @@ def commit_writing(
     except NOT_COMMITTED:
         told.close(used=())
         raise
-    told.close(used=[item.attempt for item in written])
+    ours = outcome.transaction.properties.get(JOB) == writing.job
+    # Another attempt at the same may have been faster: then none of these files is needed.
+    told.close(used=[item.attempt for item in written] if ours else ())
     return outcome
 
 
@@ -114,7 +116,7 @@ def _commit(writing: Writing, plan: WritePlan, fragments: Sequence[Fragment], sn
 
 def _uuid(writing: Writing) -> str:
     # The same each time the commit is tried: one that is in already is found by it.
-    return str(uuid5(_NAMESPACE, writing.job))
+    return str(uuid5(_NAMESPACE, writing.same or writing.job))
 
 
 def _settled(commit: Callable[[], Outcome], writing: Writing, store: Store, looks: int) -> Outcome:

@@ -50,6 +50,8 @@ class Writing:
     places: tuple[int, ...]
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     message: str | None = None
+    #: What all writes have in common of which only one may become a version; None where each may.
+    same: str | None = None
 
     @property
     def exists(self) -> bool:
