@@ -63,21 +63,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def finish() -> Callable[[Callable[[], StreamingQuery]], None]:
+def finish() -> Callable[[Callable[[], StreamingQuery]], StreamingQuery]:
     """Starts a query that ends by itself, and waits for it.
 
     Spark gives the process that plans a stream ten seconds to come up, which a loaded machine may not keep; then the
     query is started again, as anybody would.
     """
 
-    def run(start: Callable[[], StreamingQuery]) -> None:
-        for attempt in range(4):
-            try:
-                start().awaitTermination()
-            except StreamingQueryException as error:
-                if attempt == 3 or "Python worker failed to connect back" not in str(error):
-                    raise
-                continue
-            return
+    def run(start: Callable[[], StreamingQuery], attempts: int = 4) -> StreamingQuery:
+        query = start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if attempts == 1 or "Python worker failed to connect back" not in str(error):
+                raise
+            return run(start, attempts - 1)
+        return query
 
     return run

@@ -32,7 +32,7 @@ def append(place: Path, start: int, stop: int) -> None:
 
 
 @pytest.fixture
-def copy(finish: Callable[[Callable[[], StreamingQuery]], None]) -> Copy:
+def copy(finish: Callable[[Callable[[], StreamingQuery]], StreamingQuery]) -> Copy:
     """Writes a stream until there is nothing more."""
 
     def run(frame: DataFrame, place: Path, mode: str = "append") -> None:

@@ -11,32 +11,37 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-Batches = list[list[Row]]
-Finish = Callable[[Callable[[], StreamingQuery]], None]
+Batches = list[list[dict[str, Any]]]
+Finish = Callable[[Callable[[], StreamingQuery]], StreamingQuery]
 
 
 @pytest.fixture
 def followed(spark: SparkSession, tmp_path: Path, finish: Finish) -> Callable[..., Batches]:
-    """Follows a table until there is nothing more, with the checkpoint of the test; the rows of each batch."""
+    """Copies a table until there is nothing more, with the checkpoint of the test; the rows of each batch."""
+    target = str(tmp_path / "copy")
 
     def follow(uri: str, **options: Any) -> Batches:
-        batches: Batches = []
-
-        def each(frame: DataFrame, number: int) -> None:
-            batches.append(frame.collect())
-
-        checkpoint = options.pop("checkpoint", "checkpoint")
         reader = spark.readStream.format("lance")
         for name, value in options.items():
             reader = reader.option(name, str(value))
-        writer = reader.load(uri).writeStream.foreachBatch(each).trigger(availableNow=True)
-        finish(writer.option("checkpointLocation", str(tmp_path / checkpoint)).start)
-        return batches
+        writer = reader.load(uri).writeStream.format("lance").trigger(availableNow=True)
+        before = lance.dataset(target).version if Path(target).exists() else 0
+        finish(lambda: writer.option("checkpointLocation", f"{target}.checkpoint").start(target))
+        return [rows_of(target, version) for version in range(before + 1, lance.dataset(target).version + 1)]
 
     return follow
+
+
+def rows_of(uri: str, version: int) -> list[dict[str, Any]]:
+    """The rows that a version appended."""
+    known = (
+        {item.fragment_id for item in lance.dataset(uri, version=version - 1).get_fragments()} if version > 1 else ()
+    )
+    new = [item for item in lance.dataset(uri, version=version).get_fragments() if item.fragment_id not in known]
+    return [row for item in new for row in item.to_table().to_pylist()]
 
 
 def append(uri: str, start: int, stop: int, **options: Any) -> None:
@@ -49,7 +54,7 @@ def test_batches_go_on_from_the_checkpoint_within_their_limits(
 ) -> None:
     uri = str(tmp_path / "t")
     append(uri, 0, 10, max_rows_per_file=4)
-    assert [sorted(row.id for row in rows) for rows in followed(uri, max_rows_per_batch=8)] == [
+    assert [sorted(row["id"] for row in rows) for rows in followed(uri, max_rows_per_batch=8)] == [
         list(range(8)),
         [8, 9],
     ]
@@ -59,7 +64,7 @@ def test_batches_go_on_from_the_checkpoint_within_their_limits(
     append(uri, 12, 14)
     # Versions that only remove or move rows bring none.
     found = followed(uri, max_versions_per_batch=1)
-    assert [[row.id for row in rows] for rows in found if rows] == [[10, 11], [12, 13]]
+    assert [[row["id"] for row in rows] for rows in found] == [[10, 11], [12, 13]]
     assert followed(uri) == []
 
 
@@ -84,7 +89,7 @@ def test_changes_of_rows_are_told_with_the_version_that_made_them(
         kept = [(0, "zero"), (2, "new"), (5, "five")]
     last = lance.dataset(uri).version
     expected += [(last, "delete", *row) for row in kept] + [(last, "insert", 9, "over")]
-    told = [(row._commit_version, row._change_type, row.id, row.name) for rows in found for row in rows]
+    told = [(row["_commit_version"], row["_change_type"], row["id"], row["name"]) for rows in found for row in rows]
     assert Counter(told) == Counter(expected)
 
 

@@ -6,9 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql import datasource as spark_datasource
+from pyspark.sql.conversion import LocalDataToArrowConversion
+from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lancelet.errors import NotFound, Unsupported
@@ -29,6 +33,15 @@ __all__ = ["QUERY_ID", "LanceStreamWriter", "StreamWritten"]
 QUERY_ID = "sql.streaming.queryId"
 
 
+if TYPE_CHECKING:
+    _ArrowWriter = DataSourceStreamWriter
+else:
+    # Spark 4.0 has no such writers: it hands over rows.
+    _ArrowWriter = getattr(spark_datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
+#: Rows that are made into one batch where Spark hands over rows.
+_ROWS = 4096
+
+
 @dataclass(frozen=True)
 class StreamWritten(WriterCommitMessage):
     """What a task of a batch tells the driver, which has planned nothing itself."""
@@ -38,7 +51,7 @@ class StreamWritten(WriterCommitMessage):
     query: str | None
 
 
-class LanceStreamWriter(DataSourceStreamArrowWriter):
+class LanceStreamWriter(_ArrowWriter):
     """Writes the batches of one query into one table.
 
     Spark makes one where a batch is planned, which goes to the tasks, and another one where it is committed. The
@@ -49,13 +62,13 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         self._options, self._schema, self._overwrite = dict(options), schema, overwrite
         self.writing: Writing | None = None
 
-    def __getstate__(self) -> Writing:
+    def __getstate__(self) -> tuple[Writing, StructType]:
         if self.writing is None:
             self.writing = self._planned()
-        return self.writing
+        return self.writing, self._schema
 
-    def __setstate__(self, writing: Writing) -> None:
-        self.writing = writing
+    def __setstate__(self, state: tuple[Writing, StructType]) -> None:
+        self.writing, self._schema = state
 
     def _planned(self) -> Writing:
         check_target(self._options, self._schema)
@@ -71,10 +84,10 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         JobJournal(store, operation, lease=LEASE, job=writing.job).beat()
         return writing
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamWritten:
+    def write(self, iterator: Iterator[Any]) -> StreamWritten:
         """Write the rows of a task, as files that nobody sees."""
-        writing = self.__getstate__()
-        return StreamWritten(write_rows(writing, iterator), writing, task_property(QUERY_ID))
+        writing, schema = self.__getstate__()
+        return StreamWritten(write_rows(writing, _batches(iterator, schema)), writing, task_property(QUERY_ID))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make what the tasks wrote a version, unless the batch is one already; nothing where there were no rows."""
@@ -103,6 +116,16 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             item.writing.job: item.writing for item in messages if isinstance(item, StreamWritten)
         }.values():
             discard_writing(writing)
+
+
+def _batches(items: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Batches as they come, or made of rows."""
+    for first in items:
+        if isinstance(first, pa.RecordBatch):
+            yield first
+            continue
+        rows = [first, *islice(items, _ROWS - 1)]
+        yield from LocalDataToArrowConversion.convert(rows, schema, False).to_batches()
 
 
 def _remove_dead_runs(store: Store, operation: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.types import LongType, StructField, StructType
 
 from lancelet.errors import Conflict, InvalidInput, NotFound, Unsupported
@@ -200,3 +201,9 @@ def test_batches_have_names_and_numbers() -> None:
         commit_once(store, Batch("q", 0), lambda: (_ for _ in ()).throw(RuntimeError("broken")))
     assert commit_once(store, Batch("q", 0), lambda: 7) == 7
     assert commit_once(store, Batch("q", 0), lambda: 8) is None
+
+
+def test_rows_are_taken_where_spark_has_no_batches_to_hand_over(tmp_path: Path) -> None:
+    message = planned(tmp_path / "t").write(iter([Row(id=at) for at in range(5000)]))
+    commit(tmp_path / "t", [StreamWritten(message.written, message.writing, "query")], 0)
+    assert ids(tmp_path / "t") == list(range(5000))
