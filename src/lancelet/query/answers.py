@@ -44,10 +44,7 @@ class Answers:
 
     def of_fragment(self, fragment: int) -> Candidates:
         """What is known of the rows of a fragment."""
-        known = [number for number in self.found if fragment in self.plan.covered[number]]
-        left = tuple(
-            number for number in range(len(self.plan.parts)) if number not in known or not self.found[number].exact
-        )
+        known, left = self._known_of(fragment), self.left_of(fragment)
         rows: BitMap | None = None
         excluded = BitMap()
         for mask in (*(self.found[number].mask for number in known), *self.wanted):
@@ -59,6 +56,16 @@ class Answers:
         if rows is None:
             return Candidates(None, to_values(excluded).astype(np.int64), left)
         return Candidates(to_values(rows - excluded).astype(np.int64), np.empty(0, np.int64), left)
+
+    def left_of(self, fragment: int) -> tuple[int, ...]:
+        """The parts of the condition that are to be checked for rows of a fragment."""
+        known = self._known_of(fragment)
+        return tuple(
+            number for number in range(len(self.plan.parts)) if number not in known or not self.found[number].exact
+        )
+
+    def _known_of(self, fragment: int) -> list[int]:
+        return [number for number in self.found if fragment in self.plan.covered[number]]
 
     def covers(self, fragment: int) -> bool:
         """Whether every answer says something of a fragment."""

@@ -10,6 +10,7 @@ from lancelet.file.text import size_text
 from lancelet.query.choosing import Choice, choose, covered_rows
 from lancelet.query.estimating import ScanEstimate, estimate_of
 from lancelet.query.filters import Both, Either, IndexLookup, Lookups, Negated, is_exact
+from lancelet.query.first_rows import narrowed
 from lancelet.query.opened import OpenTable, open_table
 from lancelet.query.plan import Route, ScanPlan, Search, Sort
 from lancelet.query.questions import question_text
@@ -102,7 +103,7 @@ def _sort(plan: ScanPlan, sort: Sort, table: OpenTable, verbose: bool) -> Iterat
     if sort.late:
         yield f"reads for the rows handed out: {_names(plan.reads)}"
     yield "keys come from:"
-    yield from _indented(_lines(sort.scan, table, verbose))
+    yield from _indented(_lines(narrowed(sort, table), table, verbose))
 
 
 def _scan(plan: ScanPlan, table: OpenTable, verbose: bool) -> Iterator[str]:

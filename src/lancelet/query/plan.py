@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lancelet.encodings.budget import is_fixed
 from lancelet.errors import InvalidInput
-from lancelet.expr import Column, Expr, conjuncts
-from lancelet.expr.tree import TRUE, Call
+from lancelet.expr import Column, Expr
+from lancelet.expr.tree import TRUE
 from lancelet.format.fields import Schema
 from lancelet.format.fragments import Fragment
+from lancelet.format.indexes import IndexMetadata
 from lancelet.query.blob_outputs import BlobOutput, blob_outputs
 from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
 from lancelet.query.filters import FilterPlan, plan_filter
@@ -29,6 +29,7 @@ from lancelet.query.request import (
     ScanRequest,
     searched_schema,
 )
+from lancelet.query.routes import Route, Step, all_of, rest_of, route_for
 from lancelet.query.vector_indexes import covered_fragments
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
@@ -49,23 +50,6 @@ __all__ = [
 
 #: Where at most so many rows are wanted in order, no others are kept, and columns are read once these are known.
 MOST_FIRST = 2**16
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A condition, and what must be read to know for which rows it is true."""
-
-    reads: Reads
-    condition: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How rows are found and read: the steps, each for the rows left by those before, then the remaining columns."""
-
-    steps: tuple[Step, ...]
-    #: What the outputs need and no step reads in the same form.
-    rest: Reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +77,8 @@ class Sort:
     take: int | None
     #: Whether the outputs are read once it is known which rows come first.
     late: bool
+    #: Indexes that may tell beforehand which rows come first, where few are wanted of all.
+    indexes: tuple[IndexMetadata, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +156,7 @@ class ScanPlan:
         if self.filter is None or len(left) == len(self.filter.parts):
             return self.route
         parts = [self.filter.parts[number] for number in left]
-        return _route(self.stored, _all(parts) if parts else None, self.reads)
+        return route_for(self.stored, all_of(parts) if parts else None, self.reads)
 
     def _cut_pieces(self) -> Iterator[Piece]:
         """The pieces that hold the rows from the offset on, up to the limit."""
@@ -225,7 +211,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         request,
         schema,
         outputs,
-        _route(facts.stored, condition, reads),
+        route_for(facts.stored, condition, reads),
         _filter(snapshot, request, facts) if search is None else None,
         reads,
         facts.stored,
@@ -268,11 +254,6 @@ def _filter(snapshot: Snapshot, request: ScanRequest, facts: TableFacts) -> Filt
     return plan_filter(request.filter, indexes, places, facts.bound, stable_row_ids=facts.stable_row_ids)
 
 
-def _route(stored: Schema, condition: Expr | None, reads: Reads) -> Route:
-    steps = _steps(stored, condition)
-    return Route(steps, _rest(reads, steps))
-
-
 def _sort(
     snapshot: Snapshot,
     request: ScanRequest,
@@ -283,13 +264,20 @@ def _sort(
     """The order that a request asks for."""
     _check_order(request.order_by)
     ordering = [(f"{number}", item.expr) for number, item in enumerate(request.order_by)]
-    needed = _rest(reads, [Step(reads_of(facts.stored, [item.expr for item in request.order_by]), TRUE)])
+    needed = rest_of(reads, [Step(reads_of(facts.stored, [item.expr for item in request.order_by]), TRUE)])
     most = None if request.limit is None else request.limit + request.offset
     late = bool(needed.schema.fields) and not request.include_deleted and most is not None and most <= MOST_FIRST
     behind = [(ROW_ADDRESS, Column((ROW_ADDRESS,), pa.uint64()))] if late else outputs
     columns = tuple((f"{number}", expr) for number, (_, expr) in enumerate([*ordering, *behind]))
     scan = plan_scan(snapshot, replace(request, columns=columns, order_by=(), limit=None, offset=0))
-    return Sort(sort_keys(request.order_by), scan, request.offset, request.limit, late)
+    few = (
+        most is not None
+        and 0 < most <= MOST_FIRST
+        and request.use_scalar_index
+        and not (request.fragments or request.ranges or request.fast_search)
+    )
+    indexes = facts.indexes(snapshot) if few and scan.filter is None and request.filter is None else ()
+    return Sort(sort_keys(request.order_by), scan, request.offset, request.limit, late, indexes)
 
 
 def sort_keys(order_by: Sequence[Ordering]) -> tuple[SortKey, ...]:
@@ -366,31 +354,3 @@ def _check(request: ScanRequest, outputs: Sequence[tuple[str, Expr]]) -> None:
         raise InvalidInput("deleted rows are asked for, but a search finds none of them")
     if request.strict_batch_size and request.batch_bytes is not None:
         raise InvalidInput("batches cannot have both an exact number of rows and a limit of bytes")
-
-
-def _steps(stored: Schema, condition: Expr | None) -> tuple[Step, ...]:
-    """The conditions on values of fixed width first: the others are then looked at for few rows only."""
-    if condition is None:
-        return ()
-    parts = conjuncts(condition)
-    cheap = [part for part in parts if _is_cheap(part)]
-    dear = [part for part in parts if not _is_cheap(part)]
-    groups = [condition] if not cheap or not dear else [_all(cheap), _all(dear)]
-    return tuple(Step(reads_of(stored, [group]), group) for group in groups)
-
-
-def _all(parts: Sequence[Expr]) -> Expr:
-    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
-
-
-def _is_cheap(expr: Expr) -> bool:
-    """Whether only values of a few bytes each are looked at."""
-    if isinstance(expr, Column):
-        return is_fixed(expr.type) and not pa.types.is_nested(expr.type)
-    return all(_is_cheap(argument) for argument in expr.arguments) if isinstance(expr, Call) else True
-
-
-def _rest(reads: Reads, steps: Sequence[Step]) -> Reads:
-    """What outputs need and no step reads in the same form."""
-    known = [field for step in steps for field in step.reads.schema.fields]
-    return reads.without([field for field in reads.schema.fields if field in known])

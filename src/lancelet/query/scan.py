@@ -17,6 +17,7 @@ from lancelet.query.batches import batches_of, limited
 from lancelet.query.blob_values import BlobReaders, with_bytes
 from lancelet.query.choosing import choose
 from lancelet.query.closest import Closest, closest_of
+from lancelet.query.first_rows import narrowed
 from lancelet.query.flow import carried_out
 from lancelet.query.found import taken_by_index
 from lancelet.query.opened import open_table
@@ -122,7 +123,8 @@ def tables_of(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Ite
         found = closest_of(closest, _Scan(plan.search.scan, places, watch).results(closest.among))
         return searched_tables(plan, plan.search, places, found)
     if plan.sort is not None:
-        return sorted_tables(plan, plan.sort, places, tables_of(plan.sort.scan, places, watch))
+        keys = tables_of(narrowed(plan.sort, open_table(places)), places, watch)
+        return sorted_tables(plan, plan.sort, places, keys)
     return limited(_Scan(plan, places, watch).tables(), plan.skip, plan.take)
 
 
@@ -265,7 +267,8 @@ class _Scan:
     def _opened(self, piece: Piece) -> tuple[Piece, StoredFragment]:
         stored = open_fragment(self.places, piece.fragment)
         if not self.near:
-            stored.open_files(self.way().first_pace.projection)
+            left = None if self.answers is None else self.answers.left_of(piece.fragment.id)
+            stored.open_files(self.way(left).first_pace.projection)
         return piece, stored
 
 

@@ -80,6 +80,22 @@ class BTreeIndex:
                 return len(values)
         return None
 
+    def bound(self, count: int, *, largest: bool) -> pa.Scalar | None:
+        """A value that so many rows do not exceed or, if ``largest``, do not fall below; None where pages do not tell.
+
+        Rows that were deleted since count as well, so that fewer may be left.
+        """
+        lookup = self._lookup()
+        if not lookup.in_order:
+            return None
+        held = lookup.page_rows - lookup.null_counts[lookup.all_null :]
+        enough = np.cumsum(held[::-1] if largest else held) >= count
+        if not enough.any():
+            return None
+        place = int(enough.argmax())
+        value = lookup.smallest[len(held) - 1 - place] if largest else lookup.largest[place]
+        return value if value.is_valid else None
+
     def statistics(self) -> Statistics:
         """Pages, and the smallest and largest value as text."""
         lookup = self._lookup()
