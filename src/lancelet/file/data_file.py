@@ -157,13 +157,13 @@ class KeptFile:
     Files opened from it share what each of them learns, so all must come from stores that map files, or none.
     """
 
-    _file: DataFile
+    file: DataFile
 
     def open(self, store: Store) -> DataFile:
         """The file in a store, without asking for more than a map of it."""
         made = object.__new__(DataFile)
-        view = np.frombuffer(store.view(self._file.path), np.uint8) if maps_files(store) else None
-        made.__dict__.update(self._file.__dict__, store=store, view=view)
+        view = np.frombuffer(store.view(self.file.path), np.uint8) if maps_files(store) else None
+        made.__dict__.update(self.file.__dict__, store=store, view=view)
         return made
 
 

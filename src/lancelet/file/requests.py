@@ -14,6 +14,7 @@ from lancelet.errors import Corrupt, LanceletError
 from lancelet.file.data_file import DataFile
 from lancelet.file.leaf_pages import LeafPages
 from lancelet.file.page_groups import Apart, group_bounds, merged
+from lancelet.format.columns import Page
 
 __all__ = ["PageRequest", "requests_for", "rows_by_page"]
 
@@ -82,7 +83,8 @@ def _check_rows(leaf: LeafPages, rows: Rows) -> None:
 
 def _described(file: DataFile, leaf: LeafPages, group: int) -> StoredPage | Apart:
     first, end = leaf.bounds[group], leaf.bounds[group + 1]
-    pages = tuple(_stored_page(file, leaf, number) for number in range(first, end))
+    column, scale = file.column(leaf.column), items_per_row(leaf.path)
+    pages = tuple([_stored_page(file, leaf, column.pages[number], number, scale) for number in range(first, end)])
     stored: StoredPage | Apart = pages[0]
     if len(pages) > 1:
         firsts = np.cumsum([0, *(page.rows for page in pages)])
@@ -102,14 +104,12 @@ def _merged(file: DataFile, pages: Sequence[StoredPage]) -> tuple[StoredPage, Pa
         return None
 
 
-def _stored_page(file: DataFile, leaf: LeafPages, number: int) -> StoredPage:
-    page = file.column(leaf.column).pages[number]
+def _stored_page(file: DataFile, leaf: LeafPages, page: Page, number: int, scale: int) -> StoredPage:
     try:
         layout = page.describe(file.version)
     except LanceletError as error:
         raise error.where(page=number, byte_range=file.place_of(leaf.column)) from None
-    rows = page.length // items_per_row(leaf.path)
-    return StoredPage(layout, page.buffers, leaf.path, rows)  # type: ignore[arg-type]
+    return StoredPage(layout, page.buffers, leaf.path, page.length // scale)  # type: ignore[arg-type]
 
 
 def rows_by_page(firsts: np.ndarray, rows: Rows, first_list: Sequence[int] | None = None) -> Sequence[tuple[int, Rows]]:

@@ -26,14 +26,22 @@ def open_data_file(places: Places, item: DataFile, schema: Schema) -> OpenFile |
     store, path = places.data_file(item)
     if item.version is FileVersion.V0_1:
         return open_table_legacy(store, path, schema=schema, field_ids=item.fields)
+    return _kept(store, path, item).open(store)
 
+
+def kept_data_file(places: Places, item: DataFile) -> tuple[OpenFile, memoryview]:
+    """What is known of a small data file of version 2.0 or later, and all its bytes."""
+    store, path = places.data_file(item)
+    return _kept(store, path, item).file, store.read_all(path)
+
+
+def _kept(store: Store, path: str, item: DataFile) -> KeptFile:
     def make() -> tuple[KeptFile, int]:
         made = open_file(store, path, size=item.file_size)
         size = _FILE + _PARSED * len(made.metadata) + made.size // _INDEX_SHARE
         return made.kept(), size
 
-    kept = process_objects().get(_key(store, path), make)
-    return kept.open(store)
+    return process_objects().get(_key(store, path), make)
 
 
 def is_known(places: Places, item: DataFile) -> bool:

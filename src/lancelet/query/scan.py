@@ -20,6 +20,7 @@ from lancelet.query.closest import Closest, closest_of
 from lancelet.query.first_rows import narrowed
 from lancelet.query.flow import carried_out
 from lancelet.query.found import taken_by_index
+from lancelet.query.neighbours import JoinedFragments, can_be_joined, joined
 from lancelet.query.opened import open_table
 from lancelet.query.pace import window_bytes
 from lancelet.query.plan import Piece, ScanPlan, plan_scan
@@ -231,9 +232,18 @@ class _Scan:
                     self.most *= 2
                 window, selection = selection.split(rows)
                 if self.plan.request.include_deleted or stored.deleted.live_count(window.start, window.stop):
-                    if self.watch is not None:
-                        self.watch.looked_at(stored.fragment.id, window.count)
+                    self._look(stored, window)
                     yield Window(way, stored, piece, window)
+
+    def _look(self, stored: StoredFragment, window: Selection) -> None:
+        """Say to whoever watches which rows are looked at."""
+        if self.watch is None:
+            return
+        if isinstance(stored, JoinedFragments):
+            for fragment, count in stored.shares(window.start, window.stop):
+                self.watch.looked_at(fragment, count)
+        else:
+            self.watch.looked_at(stored.fragment.id, window.count)
 
     def _wanted(self, stored: StoredFragment, start: int, stop: int) -> tuple[Way, Selection]:
         """The rows of a fragment that have to be looked at, and how."""
@@ -261,8 +271,20 @@ class _Scan:
             partial(self._opened, piece) for piece in self.plan.pieces(self._is_wanted if self.answers else None)
         )
         if self.near:
-            return (task() for task in tasks)
+            opened = (task() for task in tasks)
+            return joined(opened, self.places) if self._joins() else opened
         return carried_out(tasks, waiting(), ahead=_OPENED_AHEAD)
+
+    def _joins(self) -> bool:
+        """Whether small fragments may be read together: nothing asked for depends on which of them a row is in."""
+        route = self.plan.route
+        reads = [route.rest, *(step.reads for step in route.steps)]
+        return (
+            self.answers is None
+            and self.plan.take is None
+            and not self.plan.reads.system
+            and not any(item.system or not all(map(can_be_joined, item.schema.fields)) for item in reads)
+        )
 
     def _opened(self, piece: Piece) -> tuple[Piece, StoredFragment]:
         stored = open_fragment(self.places, piece.fragment)
