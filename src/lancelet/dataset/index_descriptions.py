@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypedDict
 
 from lancelet.bitmap import Bitmap
+from lancelet.format.index_details import parse_json_details
 from lancelet.format.indexes import IndexMetadata
 from lancelet.ops.index.describe import DescribedIndex, indexed_fragments
 
@@ -87,9 +88,17 @@ def described(index: DescribedIndex) -> IndexDescription:
         fields=list(index.fields),
         field_names=list(index.columns),
         segments=list(map(_segment, index.segments)),
-        details={},
+        details=_details(index),
         total_size_bytes=index.size_bytes,
     )
+
+
+def _details(index: DescribedIndex) -> dict[str, object]:
+    """What the first segment says of itself, of the types that say anything."""
+    stored = index.segments[0].details
+    if stored is None or stored.kind != "JsonIndexDetails":
+        return {}
+    return {"path": parse_json_details(stored.value).path, "target_details": {}}
 
 
 def _segment(item: IndexMetadata) -> IndexSegmentDescription:

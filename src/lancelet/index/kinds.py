@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lancelet.errors import InvalidInput, Unsupported
+from lancelet.encodings.json_paths import parse_json_path
+from lancelet.errors import InvalidInput, LanceletError, Unsupported
+from lancelet.format.index_details import JsonDetails, parse_json_details
 from lancelet.format.indexes import IndexDetails
-from lancelet.index.answers import Domain, OpenIndex
+from lancelet.index.answers import Domain, OpenIndex, Skipped
 from lancelet.index.building import Built, Target
 from lancelet.index.files import IndexFiles
 from lancelet.index.merging import Part
@@ -25,6 +27,9 @@ from lancelet.index.scalar.bloom_filter.search import BloomFilterIndex
 from lancelet.index.scalar.btree import build as btree
 from lancelet.index.scalar.btree.merge import like_btree, merge_btrees
 from lancelet.index.scalar.btree.search import BTreeIndex
+from lancelet.index.scalar.json import build as json
+from lancelet.index.scalar.json.search import JsonIndex
+from lancelet.index.scalar.json.target import TARGETS
 from lancelet.index.scalar.label_list import build as label_list
 from lancelet.index.scalar.label_list.merge import merge_label_lists
 from lancelet.index.scalar.label_list.search import LabelListIndex
@@ -55,7 +60,7 @@ class IndexKind:
     takes: Callable[[pa.DataType], bool]
     taken: str
     #: Given the files, the type of the column and how rows are named.
-    open: Callable[[IndexFiles, pa.DataType, Domain, IndexDetails], OpenIndex]
+    open: Callable[[IndexFiles, pa.DataType, Domain, IndexDetails], OpenIndex | Skipped]
     #: Given rows in the order of the table, the type of the values and where to write.
     build: Callable[[Rows, pa.DataType, Target, Parameters], Built]
     #: Given segments, new rows, the type of the values and where to write: one segment of all that.
@@ -167,6 +172,20 @@ _ALL = (
         parameters=("number_of_items", "probability"),
         like=like_bloom_filter,
     ),
+    IndexKind(
+        name="JSON",
+        label="Json",
+        type_url=json.TYPE_URL,
+        takes=json.takes_documents,
+        taken="JSON documents, or bytes that are JSONB",
+        open=lambda files, _, domain, details: _open_json(files, domain, details),
+        build=lambda rows, _, target, parameters: json.build_json(rows, target, parameters, kind_named),
+        merge=lambda parts, rows, _, target, __: json.merge_jsons(parts, rows, target, _target_of_json),
+        newest=0,
+        by_address=1,
+        parameters=("path", "target_index_type", "target_index_parameters", "target_data_type"),
+        like=lambda part: json.like_json(part, _target_of_json),
+    ),
 )
 
 #: By the name that users give.
@@ -194,3 +213,30 @@ def kind_of(details: IndexDetails) -> IndexKind | None:
     'BITMAP'
     """
     return _BY_URL.get(details.kind.lower())
+
+
+def _target_of_json(details: JsonDetails) -> IndexKind:
+    found = kind_of(details.target)
+    if found is None or found.name not in TARGETS:
+        raise Unsupported(f"a JSON index of type {details.target.kind} is not known to this release")
+    return found
+
+
+def _open_json(files: IndexFiles, domain: Domain, details: IndexDetails) -> OpenIndex | Skipped:
+    """The index; Skipped where its type, or its path, is not known, or nobody can tell what it calls rows."""
+    try:
+        parsed = parse_json_details(details.value)
+        target = _target_of_json(parsed)
+        steps = parse_json_path(parsed.path)
+    except LanceletError as error:
+        return Skipped(f"a JSON index is not searched: {error.message}")
+    if domain is Domain.ROW_IDS and target.builds_by_address:
+        return Skipped(f"a JSON index of type {target.name} does not say whether it has addresses or stable row ids")
+
+    def inner(kind: pa.DataType) -> OpenIndex:
+        found = target.open(files, kind, domain, parsed.target)
+        if isinstance(found, Skipped):
+            raise Unsupported(found.reason)
+        return found
+
+    return JsonIndex(files, steps, parsed, target.name, inner)

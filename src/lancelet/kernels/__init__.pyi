@@ -15,6 +15,7 @@ from lancelet.kernels.reference import hashing as hashing
 from lancelet.kernels.reference import joining as joining
 from lancelet.kernels.reference import jsonb as jsonb
 from lancelet.kernels.reference import jsonb_encode as jsonb_encode
+from lancelet.kernels.reference import jsonb_find as jsonb_find
 from lancelet.kernels.reference import level_index as level_index
 from lancelet.kernels.reference import level_runs as level_runs
 from lancelet.kernels.reference import levels as levels

@@ -21,6 +21,7 @@ def _families() -> tuple[ModuleType, ...]:
         clock,
         comparisons,
         conditional,
+        json,
         list_changes,
         list_tests,
         list_values,
@@ -49,6 +50,7 @@ def _families() -> tuple[ModuleType, ...]:
         list_changes,
         list_values,
         structs,
+        json,
     )
 
 

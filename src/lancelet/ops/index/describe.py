@@ -25,7 +25,6 @@ _OTHERS = {
     "MemWalIndexDetails": "MemWal",
     "NGramIndexDetails": "NGram",
     "RTreeIndexDetails": "RTree",
-    "JsonIndexDetails": "Json",
     "MinHashLshIndexDetails": "MinHashLsh",
 }
 
