@@ -110,6 +110,7 @@ def test_text_that_is_not_utf8_is_refused_alike(modules, text):
 
 @many
 @given(value=values, at=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.integers(0, 10**6) | st.none())
+@example(value={"00\x80\U00010000": [], "\U00010000": []}, at=187, byte=0, cut=35)
 def test_damaged_bytes_have_the_same_outcome(modules, value, at, byte, cut):
     stored = bytearray(outcome(twin_encode.encode, [json.dumps(value).encode()])[0])
     stored[at % len(stored)] = byte

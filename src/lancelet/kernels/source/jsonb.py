@@ -239,6 +239,9 @@ def _item(r: cython.pointer(Reader), f: cython.pointer(Frame), out: Out) -> Out:
         entry = _word(r.data + f.key_entry) & 0x0FFFFFFF
         f.key_entry += 4
         out = _string(r, f.key, f.key + entry, out)
+        if r.status != 0:
+            # What is found first is what is told.
+            return out
         out[0] = 58
         out += 1
         f.key += entry
