@@ -138,6 +138,20 @@ def test_options_say_how_large_files_are_and_what_a_new_table_is_like(
 
 
 @WAYS
+def test_files_are_as_large_as_they_may_be(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    place = tmp_path / "t"
+    # Numbers that no encoding makes smaller: 24 MB.
+    frame = spark.range(0, 3_000_000, 1, 1).selectExpr("xxhash64(id) h")
+    most = 5_000_000
+    save(frame, place, way, "append", max_bytes_per_file=most if way == "helper" else "5MB")
+    sizes = [path.stat().st_size for path in (place / "data").iterdir()]
+    assert 2 <= len(sizes) <= 5
+    # A file ends with the page that fills it, as it does for pylance.
+    assert max(sizes) < most + 9 * 2**20
+    assert lance.dataset(str(place)).count_rows() == 3_000_000
+
+
+@WAYS
 def test_a_branch_is_written_to(people: DataFrame, tmp_path: Path, way: str) -> None:
     place = str(tmp_path / "t")
     made = lance.write_dataset(pa.table({"id": pa.array([1], pa.int64())}), place)

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, lit, monotonically_increasing_id, when
 
 from lancelet.errors import InvalidInput
+from lancelet.events import emit
 from lancelet.ops.attempts import Attempts
 from lancelet.ops.moving import commit_move, field_ids
 from lancelet.spark.changing import ADDRESS, CLAUSE, Action, Clause, united
@@ -25,6 +26,8 @@ __all__ = ["Merge", "MergeClause", "Side", "merge_rows"]
 
 #: The number of a row of the source, and its columns once more under names that nobody else has.
 _ROW, _COPY = "__lancelet_row", "__lancelet_source_"
+#: What Spark says where the executor is lost that kept rows of the source, and how often that may happen.
+_LOST, _LOSSES = ("CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND", "Checkpoint block"), 3
 
 
 class Side(Enum):
@@ -63,17 +66,29 @@ def merge_rows(
     message: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> ChangeFigures:
-    """Carry a merge out. The source is evaluated once, however often others commit first."""
+    """Carry a merge out. The source is evaluated once, however often others commit first.
+
+    Once more where executors are lost that kept its rows: then nothing of what was worked out before is used.
+    """
     _check_clauses(merge.clauses)
     names = list(merge.source.columns)
     source = _kept(merge)
 
     def attempt(job: Job, snapshot: Snapshot) -> tuple[Outcome, Changes]:
+        nonlocal source
         clauses = [_Resolved.of(clause, snapshot, names, handle.name) for clause in merge.clauses]
-        frame = _frame(handle, snapshot, merge, source, clauses)
         plan = [Clause(item.clause.action, tuple(item.values)) for item in clauses]
         keys = equal_keys(merge.condition, handle.name)
-        changes = carried_out(job, snapshot, "merge", frame, plan, spread=col(_ROW), keys=keys)
+        for left in reversed(range(_LOSSES + 1)):
+            frame = _frame(handle, snapshot, merge, source, clauses)
+            try:
+                changes = carried_out(job, snapshot, "merge", frame, plan, spread=col(_ROW), keys=keys)
+                break
+            except Exception as error:
+                if not left or not any(name in str(error) for name in _LOST):
+                    raise
+                emit("spark.source_lost", uri=snapshot.uri, error=str(error))
+                source = _kept(merge)
         job.journal.committing()
         fields = field_ids(snapshot.schema, [item.name for item in snapshot.schema.fields])
         inserted = united([part.inserted for part in changes.parts if part.inserted is not None])
