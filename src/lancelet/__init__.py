@@ -157,6 +157,10 @@ class _Package(ModuleType):
             return
         super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Functions that name the package travel to Spark's and other workers, as those that name plain modules do.
+        return import_module, (self.__name__,)
+
 
 def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -29,6 +30,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+        for module in {item.module for item in chosen if isinstance(item, pytest.Function)}:
+            # Executors have no tests to import functions from.
+            register_pickle_by_value(module)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ Run here on two local cores; :mod:`test_kinds` and :mod:`test_versions` run the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from lancelet.errors import AlreadyExists
 from lancelet.ops.journal import ATTEMPTS
@@ -189,3 +190,16 @@ def test_a_job_that_fails_leaves_neither_rows_nor_files(spark: SparkSession, tmp
         save(place)
     assert ids(place) == [1]
     assert leftovers(place) == []
+
+
+def test_streams_bring_what_versions_inserted_and_go_on_where_they_stopped(
+    spark: SparkSession, tmp_path: Path, finish: Callable[[Callable[[], StreamingQuery]], None]
+) -> None:
+    place, out, checkpoint = (str(tmp_path / name) for name in ("t", "out", "checkpoint"))
+    for first in (0, 100, 200):
+        lance.write_dataset(rows(first, 50), place, mode="append")
+        stream = spark.readStream.format("lance").load(place).select("id", "name")
+        writer = stream.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+        finish(partial(writer.trigger(availableNow=True).start, out))
+        assert spark.read.parquet(out).count() == 50 * (first // 100 + 1)
+    assert spark.read.parquet(out).select("id").distinct().count() == 150

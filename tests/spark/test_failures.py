@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,16 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, udf, when
 
+import lancelet
 from lancelet.errors import Conflict
 from lancelet.ops.journal import ATTEMPTS
 from lancelet.ops.write import overwrite
 from lancelet.spark import use_java, use_python, write
+from lancelet.spark.row_changes import ChangeFigures
+from lancelet.spark.table import LanceTable
 from lancelet.storage import open_store
 from lancelet.storage.local import LocalStore
 from lancelet.table.snapshot import open_snapshot
@@ -149,3 +153,38 @@ def test_a_commit_that_conflicts_leaves_neither_rows_nor_files(spark: SparkSessi
         append(frame, place, way)
     assert lance.dataset(str(place)).to_table().to_pydict() == {"other": ["b"]}
     assert leftovers(place) == []
+
+
+def delete_meddled(table: LanceTable, meddled: Column) -> ChangeFigures:
+    return table.delete(meddled & (col("id") < 10))
+
+
+def update_meddled(table: LanceTable, meddled: Column) -> ChangeFigures:
+    return table.update(col("id") < 10, {"id": when(meddled, col("id") + 1000)})
+
+
+def merge_meddled(table: LanceTable, meddled: Column) -> ChangeFigures:
+    source = table.sparkSession.range(10).withColumnRenamed("id", "key")
+    return table.merge(source, "target.id = key").whenMatchedDelete(meddled).execute()
+
+
+@pytest.mark.parametrize("change", [delete_meddled, update_meddled, merge_meddled])
+def test_changes_are_worked_out_anew_where_others_changed_the_same_rows_first(
+    spark: SparkSession, tmp_path: Path, change: Callable[[LanceTable, Column], ChangeFigures]
+) -> None:
+    place, mark = str(tmp_path / "t"), tmp_path / "meddled"
+    lance.write_dataset(pa.table({"id": pa.array(range(100), pa.int64())}), place)
+
+    def meddle(number: int) -> bool:
+        if not mark.exists():
+            mark.touch()
+            lancelet.dataset(place).delete("id = 5")
+        return True
+
+    figures = change(LanceTable.forPath(spark, place), udf(meddle, "boolean")(col("id")))
+    assert figures.num_attempts == 2
+    assert figures.num_deleted_rows + figures.num_updated_rows == 9
+    kept = {number for number in range(100) if number >= 10}
+    moved = {number + 1000 for number in range(10) if number != 5} if figures.num_updated_rows else set()
+    assert set(lance.dataset(place).to_table()["id"].to_pylist()) == kept | moved
+    assert leftovers(Path(place)) == []

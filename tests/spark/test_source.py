@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TypeAlias
 
@@ -166,7 +168,7 @@ def test_a_fragment_is_split_and_small_ones_share_a_task(spark: SparkSession, tm
     large = load(spark, str(tmp_path / "large"), split_size=160_000)
     small = load(spark, str(tmp_path / "small"), split_size=160_000)
     for frame in (large, small):
-        assert frame.rdd.getNumPartitions() == 4
+        assert frame.select(functions.spark_partition_id()).distinct().count() == 4
         assert frame.agg(functions.sum("n"), functions.count("n")).collect()[0] == (sum(range(40_000)), 40_000)
 
 
@@ -253,7 +255,10 @@ def test_filters_are_taken_where_the_session_lets_them(spark: SparkSession, tabl
 
 
 def explained(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
+    said = StringIO()
+    with redirect_stdout(said):
+        frame.explain()
+    return said.getvalue()
 
 
 def test_a_pushed_filter_never_changes_which_rows_a_limit_leaves(spark: SparkSession, table: str) -> None:
@@ -287,7 +292,8 @@ def test_what_cannot_be_read_is_refused_with_its_name(
 
 def test_a_place_without_a_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match="there is no table"):
-        by_source(spark, str(tmp_path / "nothing"))
+        # On Connect the schema is what is asked for first.
+        assert by_source(spark, str(tmp_path / "nothing")).schema
 
 
 def test_a_data_file_that_is_gone_ends_the_read_with_its_name(

@@ -113,10 +113,10 @@ def slow_rows(spark: SparkSession, first: int, kind: str) -> DataFrame:
 
 def steps(spark: SparkSession, place: str, kind: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is written, in this order, and the ways to do it."""
-    table = LanceTable.forPath(spark, place)
     appended = slow_rows(spark, 0, kind).write.format("lance").mode("append").save
     yield "sink", partial(appended, place)
     yield "helper", lambda: write(slow_rows(spark, ROWS, kind), place, mode="append")
+    table = LanceTable.forPath(spark, place)
     yield "update", lambda: table.update("id % 2 = 0", {"pad": "concat('even ', substr(pad, 1, 100000))"})
     yield "delete", lambda: table.delete("id % 3 = 0")
     source = spark.range(40, 60).selectExpr("id", "concat('merged ', repeat('y', 100000)) pad")
