@@ -14,6 +14,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from lancelet.errors import InvalidInput
+from lancelet.spark.table import LanceTable
+
 Batches = list[list[dict[str, Any]]]
 Finish = Callable[[Callable[[], StreamingQuery]], StreamingQuery]
 
@@ -91,6 +94,26 @@ def test_changes_of_rows_are_told_with_the_version_that_made_them(
     expected += [(last, "delete", *row) for row in kept] + [(last, "insert", 9, "over")]
     told = [(row["_commit_version"], row["_change_type"], row["id"], row["name"]) for rows in found for row in rows]
     assert Counter(told) == Counter(expected)
+
+
+def test_the_table_object_tells_the_changes_between_two_versions(spark: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    append(uri, 0, 3, enable_stable_row_ids=True)
+    lance.dataset(uri).update({"name": "'new'"}, where="id = 2")
+    lance.dataset(uri).delete("id = 1")
+    append(uri, 3, 4)
+    table = LanceTable.forPath(spark, uri)
+    expected = [
+        (2, "update_preimage", 2, "name 2"),
+        (2, "update_postimage", 2, "new"),
+        (3, "delete", 1, "name 1"),
+    ]
+    found = table.changes(2, 3).select("_commit_version", "_change_type", "id", "name")
+    assert sorted(tuple(row) for row in found.collect()) == sorted(expected)
+    assert table.changes(1, 1, ["id"]).columns == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert table.changes(1).where("_change_type = 'insert'").count() == 4
+    with pytest.raises(InvalidInput, match="fromVersion is 9, expected one from 1 to 4"):
+        table.changes(9)
 
 
 def test_a_schema_that_changes_ends_the_query_with_what_to_do(

@@ -16,7 +16,7 @@ from lancelet.spark.options import StreamOptions
 from lancelet.spark.splits import Split, row_bytes, splits_of
 from lancelet.spark.stream_offsets import Offset
 from lancelet.spark.stream_reading import Change, Piece, StreamReading, change_of, check_columns, missing_columns
-from lancelet.table.snapshot import Snapshot
+from lancelet.table.snapshot import FoundManifest, Snapshot, find_latest
 from lancelet.table.versions import list_versions
 
 __all__ = ["StreamPlan"]
@@ -58,6 +58,8 @@ class StreamPlan:
         #: The version whose columns the stream's schema has; and those, unless the user chose among them.
         self._known = known.version
         self._columns = None if chosen else {item.name for item in known.schema.fields}
+        self._store = reading.address.store()
+        self._newest: tuple[FoundManifest, Offset] | None = None
         self._change = lru_cache(maxsize=256)(self._planned_change)
 
     def first(self) -> Offset:
@@ -91,8 +93,13 @@ class StreamPlan:
         return found
 
     def last(self) -> Offset:
-        """The end of what there is to tell."""
-        return self._at(self.reading.address.open())
+        """The end of what there is to tell. Asked again and again: a manifest is read where there is a new one."""
+        found = find_latest(self._store)
+        if found is None:
+            raise NotFound("there is no table any more", uri=self._store.uri, hint=_ANEW)
+        if self._newest is None or self._newest[0] != found:
+            self._newest = found, self._at(self.reading.address.open())
+        return self._newest[1]
 
     def admitted(self, start: Offset, target: Offset, *, everything: bool = False) -> Offset:
         """How far one batch goes from ``start``, which is at most to ``target``; just there if it takes everything."""

@@ -210,9 +210,12 @@ def test_a_table_made_anew_ends_the_stream(tmp_path: Path) -> None:
     run = Run(stream(uri))
     run.batch()
     shutil.rmtree(uri)
-    make(tmp_path / "t")
-    with pytest.raises(NotFound, match="the table was made anew meanwhile"):
+    with pytest.raises(NotFound, match="there is no table any more"):
         run.batch()
+    make(tmp_path / "t")
+    again = Run(stream(uri), run.at)
+    with pytest.raises(NotFound, match="the table was made anew meanwhile"):
+        again.batch()
     append(uri, 10, 11)
     with pytest.raises(NotFound, match="the table was made anew meanwhile"):
         run.batch()
@@ -286,3 +289,31 @@ def test_branches_are_followed(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"id": [77], "name": ["side"]}), branch, mode="append")
     append(uri, 10, 12)
     assert [row["id"] for row in run.batch() or ()] == [77]
+
+
+@pytest.mark.parametrize("blobs", ["reference", "bytes"])
+def test_blobs_are_told_before_and_after_a_change(tmp_path: Path, blobs: str) -> None:
+    field = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), field])
+    values = [bytes([at]) * 3000 if at != 1 else None for at in range(4)]
+    rows = pa.table([[0, 1, 2, 3], ["a", "b", "c", "d"], values], schema=schema)
+    uri = str(tmp_path / "t")
+    lance.write_dataset(rows, uri, enable_stable_row_ids=True, data_storage_version="2.1")
+    made = lance.dataset(uri)
+    made.update({"name": "'new'"}, where="id = 2")
+    made.delete("id < 2")
+    found = [
+        row for rows in Run(stream(uri, stream="changes", starting_version=1, blobs=blobs)).batches() for row in rows
+    ]
+    told = []
+    for row in found:
+        blob = row["blob"]
+        if blobs == "reference" and blob is not None:
+            with open(blob["uri"], "rb") as file:
+                file.seek(blob["position"])
+                blob = file.read(blob["size"])
+        told.append((row["_change_type"], row["id"], row["name"], blob))
+    assert told[:4] == [("insert", *row) for row in zip([0, 1, 2, 3], "abcd", values, strict=True)]
+    changed = [("update_preimage", 2, "c", values[2]), ("update_postimage", 2, "new", values[2])]
+    assert sorted(told[4:6]) == sorted(changed)
+    assert sorted(told[6:], key=lambda row: row[1]) == [("delete", 0, "a", values[0]), ("delete", 1, "b", None)]
