@@ -10,7 +10,6 @@ ACCELERATORS = "training on GPUs with PyTorch: vector indexes have not landed"
 MEM_WAL = "writing through MemWAL: out of scope"
 RUST = "of the Rust build: pointers and facts of its shared library"
 INSIDE = "made by the library itself, never by users"
-SQL = "queries in SQL: not landed; DuckDB queries a dataset"
 COMPACTION = "compaction: not landed"
 #: Why a name is missing or lacks parameters: the first pattern that fits ``module.name`` or ``module.Class.member``.
 REASONS: tuple[tuple[str, str], ...] = (
@@ -74,8 +73,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("*LanceStats*", INDEXES),
     ("*DatasetStats*", INDEXES),
     ("*LanceDataset.stats", INDEXES),
-    ("*Sql*", SQL),
-    ("*.sql", SQL),
     ("*ompaction*", COMPACTION),
     ("optimize*", COMPACTION),
     ("*optimize*", COMPACTION),

@@ -19,6 +19,7 @@ from lancelet.dataset.refs import Branch, Branches, Tag, Tags
 from lancelet.dataset.scan_options import ColumnOrdering, ScanStatistics, serialize_row_addrs
 from lancelet.dataset.scanner import LanceScanner
 from lancelet.dataset.scanner_builder import ScannerBuilder
+from lancelet.dataset.sql import SqlQuery, SqlQueryBuilder
 from lancelet.dataset.statistics import DataStatistics, FieldStatistics
 from lancelet.dataset.tally import IOStats
 from lancelet.dataset.transactions import BulkCommitResult
@@ -65,6 +66,8 @@ __all__ = [
     "ScanStatistics",
     "ScannerBuilder",
     "Session",
+    "SqlQuery",
+    "SqlQueryBuilder",
     "Tag",
     "Tags",
     "Transaction",

@@ -23,6 +23,7 @@ from lancelet.dataset.opening import open_version
 from lancelet.dataset.optimizing import DatasetOptimizer
 from lancelet.dataset.scanning import DatasetScanning
 from lancelet.dataset.settings import DatasetSettings
+from lancelet.dataset.sql import DatasetSql
 from lancelet.dataset.takes import DatasetTakes
 from lancelet.dataset.transactions import DatasetTransactions
 from lancelet.errors import Unsupported
@@ -46,6 +47,7 @@ class LanceDataset(
     DatasetColumns,
     DatasetScanning,
     DatasetTakes,
+    DatasetSql,
     DatasetBlobs,
     DatasetIndexes,
     DatasetIndexSegments,
