@@ -4,7 +4,6 @@ from __future__ import annotations
 
 VECTORS = "vector indexes: not landed"
 TEXTS = "text indexes: not landed"
-INDEXES = "managing indexes through the dataset: not landed"
 NAMESPACES = "namespaces: not landed"
 ACCELERATORS = "training on GPUs with PyTorch: vector indexes have not landed"
 MEM_WAL = "writing through MemWAL: out of scope"
@@ -63,16 +62,10 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("*.get_ivf_model", VECTORS),
     ("indices.Ivf*", VECTORS),
     ("indices.Pq*", VECTORS),
-    ("indices*", INDEXES),
-    ("*IndexConfig*", INDEXES),
-    ("*IndexSegment*", INDEXES),
-    ("*IndexInformation*", INDEXES),
-    ("*SupportedDistributedIndices*", INDEXES),
-    ("*index*", INDEXES),
-    ("*indices*", INDEXES),
-    ("*LanceStats*", INDEXES),
-    ("*DatasetStats*", INDEXES),
-    ("*LanceDataset.stats", INDEXES),
+    ("indices.IndicesBuilder*", VECTORS),
+    ("*merge_index_metadata*", VECTORS),
+    ("*index*", VECTORS),
+    ("*indices*", VECTORS),
     ("*ompaction*", COMPACTION),
     ("optimize*", COMPACTION),
     ("*optimize*", COMPACTION),

@@ -11,6 +11,7 @@ from lancelet.dataset.compacting import (
     RewriteResult,
 )
 from lancelet.dataset.optimizing import DatasetOptimizer
+from lancelet.ops.doctor import Diagnosis, Finding, Need
 
 __all__ = [
     "Compaction",
@@ -19,5 +20,8 @@ __all__ = [
     "CompactionPlan",
     "CompactionTask",
     "DatasetOptimizer",
+    "Diagnosis",
+    "Finding",
+    "Need",
     "RewriteResult",
 ]

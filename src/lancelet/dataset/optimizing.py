@@ -12,6 +12,7 @@ from lancelet.dataset.settings import DatasetSettings
 from lancelet.dataset.writing import AutoCleanupConfig
 from lancelet.ops.committing import CommitOptions
 from lancelet.ops.compaction.options import options_of
+from lancelet.ops.doctor import Diagnosis, examined
 from lancelet.ops.index.optimize import OptimizeRequest, optimize_indexes
 
 __all__ = ["DatasetOptimizer"]
@@ -111,6 +112,21 @@ class DatasetOptimizer:
             )
         if made is not None:
             dataset._follow(made)
+
+    def doctor(self, *, versions: bool = True) -> Diagnosis:
+        """What the table needs, as data and, printed, as text: compaction, indexing, cleanup; and what that would cost.
+
+        Nothing is changed, and no data file is read. Looking at versions takes a request for each; ``versions=False``
+        leaves that out. pylance has no such function.
+
+        >>> import lancelet, pyarrow as pa
+        >>> dataset = lancelet.write_dataset(pa.table({"x": [1]}), "memory://ailing")
+        >>> dataset.insert(pa.table({"x": [2]}))
+        >>> diagnosis = dataset.optimize.doctor()
+        >>> diagnosis.healthy, diagnosis.findings[0].remedy
+        (False, 'dataset.optimize.compact_files()')
+        """
+        return examined(self._dataset.snapshot, versions=versions)
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: object) -> None:
         """Have commits remove old versions from now on: every so many versions those older than so many seconds.
