@@ -32,7 +32,7 @@ class Fragments(Sequence[Fragment]):
     [7, 8]
     """
 
-    __slots__ = ("_holder", "_messages")
+    __slots__ = ("_holder", "_ids", "_messages")
 
     # What protobuf parsed, as it is: a Python object for each of 100,000 fragments costs more than parsing them.
     _holder: wire.Manifest
@@ -43,6 +43,7 @@ class Fragments(Sequence[Fragment]):
     def _hold(self, holder: wire.Manifest) -> None:
         self._holder = holder
         self._messages: Sequence[wire.Fragment] = holder.fragments
+        self._ids: NDArray[np.uint64] | None = None
 
     @staticmethod
     def of_message(message: wire.Manifest) -> Fragments:
@@ -95,7 +96,10 @@ class Fragments(Sequence[Fragment]):
 
     def ids(self) -> NDArray[np.uint64]:
         """The id of each fragment."""
-        return np.fromiter((item.id for item in self._messages), np.uint64, len(self))
+        if self._ids is None:
+            self._ids = np.fromiter((item.id for item in self._messages), np.uint64, len(self))
+            self._ids.flags.writeable = False
+        return self._ids
 
     def physical_rows(self) -> NDArray[np.int64]:
         """Rows in the files of each fragment; 0 where the writer did not say."""
@@ -147,7 +151,14 @@ class Fragments(Sequence[Fragment]):
 
     def place_of(self, fragment_id: int) -> int | None:
         """Where the fragment with an id stands, or None."""
-        found = np.flatnonzero(self.ids() == fragment_id) if 0 <= fragment_id < 1 << 64 else np.empty(0, np.intp)
+        if not 0 <= fragment_id < 1 << 64:
+            return None
+        ids, wanted = self.ids(), np.uint64(fragment_id)
+        # Mostly they are in order.
+        place = int(np.searchsorted(ids, wanted))
+        if place < len(ids) and ids[place] == wanted and (place == 0 or ids[place - 1] < wanted):
+            return place
+        found = np.flatnonzero(ids == wanted)
         return int(found[0]) if len(found) else None
 
     def changed(self, changes: Mapping[int, Fragment | None], *, added: Iterable[Fragment] = ()) -> Fragments:
