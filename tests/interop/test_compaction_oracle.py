@@ -159,6 +159,51 @@ def test_the_two_take_turns(tmp_path: Path, turns: list[tuple[Any, bool]]) -> No
     lance.dataset(table).validate()
 
 
+def test_what_nobody_needs_any_more_of_moves_is_left_out_when_indexes_are_brought_up_to_date(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    make(table, stable=False, kinds=tuple(CONDITIONS))
+    for turn, who in enumerate((lance, lancelet)):
+        compact(table, who, target_rows_per_fragment=200 * (turn + 1), defer_index_remap=True)
+        lance.dataset(table).insert(rows(1101 + 10 * turn, 3))
+        lance.dataset(table).insert(rows(2101 + 10 * turn, 3))
+    dataset = lancelet.dataset(table)
+    before = {item.uuid for item in dataset.snapshot.indexes()}
+    seen: list[Event] = []
+    with subscribe(seen.append):
+        dataset.optimize.optimize_indices()
+    scanned = {event.facts["index"]: event.facts["total"] for event in seen if event.name == "index.build.start"}
+    assert set(scanned) == {f"{kind}_idx" for kind in CONDITIONS}
+    assert max(scanned.values()) < 200, "what segments know is followed to where it is, not read again"
+    after = dataset.snapshot.indexes()
+    assert FRAGMENT_REUSE not in {item.name for item in after}
+    assert not before & {item.uuid for item in after}
+    for kind in CONDITIONS:
+        check_answers(table, kind)
+    version = dataset.version
+    dataset.optimize.optimize_indices()
+    assert dataset.version == version, "all are up to date"
+    lance.dataset(table).validate()
+
+
+def test_addresses_are_followed_as_pylance_follows_them(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    make(table, stable=False, kinds=("BTREE",))
+    assert lancelet.dataset(table).remap_row_addrs(pa.array([1], pa.uint64())) is None
+    before = lance.dataset(table).to_table(columns=["x", "_rowaddr"], with_row_address=True)
+    for turn, who in enumerate((lancelet, lance)):
+        compact(table, who, target_rows_per_fragment=300 * (turn + 1), defer_index_remap=True)
+        lance.dataset(table).delete(f"x % 23 = {turn}")
+    addresses = before["_rowaddr"].combine_chunks()
+    found = lancelet.dataset(table).remap_row_addrs(addresses)
+    assert found == lance.dataset(table).remap_row_addrs(addresses)
+    now = lance.dataset(table).to_table(columns=["x", "_rowaddr"], with_row_address=True)
+    there = dict(zip(now["_rowaddr"].to_pylist(), now["x"].to_pylist(), strict=True))
+    pairs = zip(before["x"].to_pylist(), found.to_pylist(), strict=True)
+    assert all(there.get(address, x) == x for x, address in pairs if address is not None)
+    with pytest.raises(TypeError, match="uint64"):
+        lancelet.dataset(table).remap_row_addrs(pa.array([1]))
+
+
 @pytest.mark.parametrize("kind", ["INVERTED", "IVF_FLAT"])
 def test_an_index_that_cannot_be_rewritten_yet_is_told_where_rows_went(tmp_path: Path, kind: str) -> None:
     table = tmp_path / "t"

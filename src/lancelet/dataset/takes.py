@@ -13,8 +13,10 @@ from lancelet.dataset.core import DatasetCore
 from lancelet.dataset.scan_options import Columns
 from lancelet.errors import InvalidInput
 from lancelet.format.fragments import Fragment
+from lancelet.query.moved import moves_for
 from lancelet.query.opened import open_table
 from lancelet.query.take import Numbers, RowsBy, numbers_of, take
+from lancelet.rows.addresses import as_uint64s
 
 __all__ = ["DatasetTakes", "checked_numbers", "take_of_fragment"]
 
@@ -33,6 +35,29 @@ class DatasetTakes(DatasetCore):
         [3, 1, 3]
         """
         return take(self._snapshot, checked_numbers(indices), _columns(columns), places=self._places)
+
+    def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
+        """Where rows are now that had some addresses before compactions which left indexes as they were.
+
+        Null for rows that were deleted by then. Of compactions that all indexes caught up with nothing is known any
+        more: addresses from before them come back as they are. None where nothing is known at all.
+
+        >>> import lancelet, pyarrow as pa
+        >>> dataset = lancelet.write_dataset(pa.table({"x": range(4)}), "memory://remapped", max_rows_per_file=2)
+        >>> dataset.create_scalar_index("x", "BTREE")
+        >>> dataset.optimize.compact_files(defer_index_remap=True).fragments_added
+        1
+        >>> dataset.remap_row_addrs(pa.array([2**32 + 1], pa.uint64())).to_pylist() == [(2 << 32) + 3]
+        True
+        """
+        if not isinstance(addrs, pa.Array) or addrs.type != pa.uint64():
+            found = addrs.type if isinstance(addrs, pa.Array) else type(addrs).__name__
+            raise TypeError(f"addrs are {found}, expected a pyarrow array of uint64")
+        moves = moves_for(self._snapshot.indexes(), self._places)
+        if moves is None:
+            return None
+        names, kept = moves.remap(as_uint64s(addrs.fill_null(0).to_numpy(zero_copy_only=False)))
+        return pa.array(names, mask=~kept | np.asarray(addrs.is_null().to_numpy(zero_copy_only=False)))
 
     def take_rows(self, row_ids: Numbers, columns: Columns | None = None) -> pa.Table:
         """The rows with some row ids, in the order asked; those that are deleted are passed over."""

@@ -15,6 +15,7 @@ from lancelet.spark.choices import Choices
 from lancelet.spark.handle import Handle
 from lancelet.spark.table_changes import TableChanges
 from lancelet.spark.table_columns import TableColumns
+from lancelet.spark.table_compaction import TableCompaction
 from lancelet.spark.table_feed import TableFeed
 from lancelet.spark.table_indexes import TableIndexes
 from lancelet.spark.table_search import TableSearch
@@ -26,7 +27,9 @@ from lancelet.table.snapshot import find_latest
 __all__ = ["LanceTable"]
 
 
-class LanceTable(TableChanges, TableColumns, TableFeed, TableIndexes, TableSearch, TableVersions, TableUpkeep):
+class LanceTable(
+    TableChanges, TableColumns, TableFeed, TableIndexes, TableSearch, TableVersions, TableUpkeep, TableCompaction
+):
     """A table, or one of its versions, whose large jobs are carried out by Spark; on classic Spark and Connect.
 
     The process that calls plans and commits; tasks of Spark read and write files. Each method that changes the table

@@ -22,7 +22,7 @@ from lancelet.spark.table_core import TableCore
 from lancelet.table.outcome import Outcome
 from lancelet.table.snapshot import Snapshot
 
-__all__ = ["IndexFigures", "TableIndexes"]
+__all__ = ["IndexFigures", "TableIndexes", "bounded"]
 
 #: Rows that are worth a segment of their own, and what a task holds at most where nothing else is said.
 _ROWS, _MEMORY = 2**20, 512 * 2**20
@@ -76,7 +76,7 @@ class TableIndexes(TableCore):
 
         def attempt(job: Job, snapshot: Snapshot) -> tuple[Outcome, tuple[IndexMetadata, ...]]:
             plan = plan_create_index(
-                _bounded(snapshot),
+                bounded(snapshot),
                 column,
                 kind,
                 name=name,
@@ -117,7 +117,7 @@ class TableIndexes(TableCore):
         request = OptimizeRequest(numIndicesToMerge, None if indexNames is None else tuple(indexNames), retrain)
 
         def attempt(job: Job, snapshot: Snapshot) -> tuple[Outcome, tuple[IndexMetadata, ...]]:
-            plan = plan_optimize(_bounded(snapshot), request)
+            plan = plan_optimize(bounded(snapshot), request)
             if not plan.tasks:
                 raise _UpToDate
             made = job.run(plan)
@@ -178,7 +178,7 @@ def _wanted(snapshot: Snapshot) -> int:
     return max(1, int(snapshot.manifest.fragments.physical_rows().sum()) // _ROWS)
 
 
-def _bounded(snapshot: Snapshot) -> Snapshot:
+def bounded(snapshot: Snapshot) -> Snapshot:
     """The snapshot with no more memory for each task than a Python worker has, who is not alone on its machine."""
     if "LANCELET_MEMORY_BUDGET" in os.environ:
         return snapshot

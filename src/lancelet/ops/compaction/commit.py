@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 from uuid import UUID
 
 from lancelet.errors import InvalidInput, Unsupported
@@ -22,6 +23,7 @@ from lancelet.ops.compaction.task import Compacted
 from lancelet.ops.data_files import Destination, discard
 from lancelet.ops.executor import run_plan
 from lancelet.ops.index.segments import discard_segment, stable_row_ids
+from lancelet.ops.job import Plan
 from lancelet.rows.bitmaps import BitMap
 from lancelet.rows.moves import Move
 from lancelet.storage.store import Store
@@ -31,6 +33,9 @@ from lancelet.table.snapshot import Snapshot, open_snapshot
 
 __all__ = ["CompactionCommit", "commit_compaction", "discard_compacted", "refuse_deferred"]
 
+#: Who carries out the tasks that write indexes anew, and returns what they bring in the plan's order.
+Remapping: TypeAlias = Callable[[Plan[op.RewrittenIndex]], Sequence[op.RewrittenIndex]]
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionCommit:
@@ -39,6 +44,15 @@ class CompactionCommit:
     outcome: Outcome
     taken: tuple[Compacted, ...]
     overtaken: tuple[Compacted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Manner:
+    """How a commit is made."""
+
+    options: CommitOptions | None
+    run: Remapping | None
+    before: Callable[[], None] | None
 
 
 def refuse_deferred(snapshot: Snapshot) -> None:
@@ -63,12 +77,15 @@ def commit_compaction(
     partial: bool = False,
     attempts: Attempts | None = None,
     options: CommitOptions | None = None,
+    run: Remapping | None = None,
+    before: Callable[[], None] | None = None,
 ) -> CompactionCommit:
     """Make what tasks wrote a version, on top of all that others committed beside it.
 
     A result counts as long as its fragments are what they were when they were read, whatever else has happened.
     Where they are not, nothing is committed, but with ``partial`` the results that still count. Files of a conflict
-    stay: who has results may commit those that still count.
+    stay: who has results may commit those that still count. ``run`` carries out the tasks that write indexes anew,
+    on threads if nothing is said; ``before`` is called when all is written, and the commit comes next.
     """
     _check_distinct(results)
     reserved: dict[int, int] = {}
@@ -84,7 +101,7 @@ def commit_compaction(
         if not alive or (stale and not partial):
             reason = "fragments were changed that were being compacted"
             return CompactionCommit(Conflict(True, current.version, "another commit", reason), (), stale)
-        outcome = _attempt(current, alive, reserved, options, defer=defer_index_remap)
+        outcome = _attempt(current, alive, reserved, _Manner(options, run, before), defer=defer_index_remap)
         if isinstance(outcome, Committed) or not outcome.retryable or number > given.retries:
             for item in stale:
                 emit("compaction.overtaken", uri=snapshot.uri, fragments=[one.id for one in item.original])
@@ -96,28 +113,30 @@ def _attempt(
     current: Snapshot,
     results: Sequence[Compacted],
     reserved: dict[int, int],
-    options: CommitOptions | None,
+    manner: _Manner,
     *,
     defer: bool,
 ) -> Outcome:
     if defer:
         refuse_deferred(current)
-    current = _reserve(current, results, reserved, options)
+    current = _reserve(current, results, reserved, manner.options)
     numbered = [tuple(replace(one, id=reserved[id(one)]) for one in item.new) for item in results]
     moves = [item.move(tuple(one.id for one in new)) for item, new in zip(results, numbered, strict=True)]
     groups = tuple(
         op.RewriteGroup(_now(current, item.original), new) for item, new in zip(results, numbered, strict=True)
     )
     todo = moved_indexes(current, results, moves, defer=defer)
-    rewritten = [item.value for item in run_plan(todo.plan, current.store, options=current.options, progress=False)]
+    rewritten = _on_threads(current, todo.plan) if manner.run is None else manner.run(todo.plan)
     written = [item.new_id for item in rewritten]
     try:
         reuse = _told(current, moves) if todo.deferred else None
         written += [] if reuse is None else [reuse.uuid]
+        if manner.before is not None:
+            manner.before()
         outcome = commit_operation(
             current,
             op.Rewrite(groups, tuple(rewritten)),
-            options,
+            manner.options,
             reuse_index=reuse,
             index_coverage=dict(todo.coverage),
         )
@@ -127,6 +146,10 @@ def _attempt(
     if isinstance(outcome, Conflict):
         _discard_segments(current.store, written)
     return outcome
+
+
+def _on_threads(current: Snapshot, plan: Plan[op.RewrittenIndex]) -> list[op.RewrittenIndex]:
+    return [item.value for item in run_plan(plan, current.store, options=current.options, progress=False)]
 
 
 def _reserve(

@@ -14,13 +14,11 @@ from lancelet.ops.compaction.bins import Candidate, bins_of, candidate
 from lancelet.ops.compaction.options import CompactionOptions
 from lancelet.ops.compaction.task import Compacted, CompactFragments
 from lancelet.ops.data_files import check_version
-from lancelet.ops.index.describe import indexed_fragments
+from lancelet.ops.index.reuse import coverage_now
 from lancelet.ops.job import Cost, Plan
 from lancelet.ops.working import AtVersion
-from lancelet.query.moved import moves_for
 from lancelet.rows.bitmaps import BitMap
 from lancelet.table.index_upkeep import SYSTEM_INDEXES
-from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot
 
 __all__ = ["coverage_of", "plan_compaction", "task_of", "written_version"]
@@ -101,9 +99,4 @@ def _candidates(snapshot: Snapshot, options: CompactionOptions) -> list[Candidat
 
 def coverage_of(snapshot: Snapshot) -> list[BitMap]:
     """Of each segment of an index the fragments whose rows it knows, wherever they were moved since it was built."""
-    indexes = snapshot.indexes()
-    if not indexes:
-        return []
-    moves = moves_for(indexes, Places.of(snapshot))
-    own = [indexed_fragments(item) for item in indexes if item.name not in SYSTEM_INDEXES]
-    return own if moves is None else [moves.of_fragments(item) for item in own]
+    return coverage_now(snapshot, [item for item in snapshot.indexes() if item.name not in SYSTEM_INDEXES])

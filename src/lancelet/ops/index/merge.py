@@ -14,7 +14,8 @@ from lancelet.index.kinds import IndexKind, kind_of
 from lancelet.index.merging import Part
 from lancelet.index.open import open_part
 from lancelet.ops.index.columns import column_of
-from lancelet.ops.index.describe import indexed_fragments, live_rows
+from lancelet.ops.index.describe import live_rows
+from lancelet.ops.index.reuse import coverage_now
 from lancelet.ops.index.segments import (
     discard_segment,
     domain_of,
@@ -27,9 +28,9 @@ from lancelet.ops.index.segments import (
 from lancelet.ops.index.survivors import survivors
 from lancelet.ops.index.train import rows_to_index
 from lancelet.ops.job import Cost
+from lancelet.query.moved import moves_for
 from lancelet.rows.bitmaps import BitMap
 from lancelet.storage.store import Store
-from lancelet.table.index_upkeep import FRAGMENT_REUSE
 from lancelet.table.paths import Places
 from lancelet.table.snapshot import Snapshot, open_snapshot
 
@@ -117,7 +118,7 @@ def kind_of_segments(segments: Sequence[IndexMetadata]) -> IndexKind:
 def _covered(snapshot: Snapshot, segments: Sequence[IndexMetadata], fragments: Sequence[int]) -> BitMap:
     """The fragments that a merged segment covers."""
     existing = BitMap(snapshot.manifest.fragments.ids().tolist())
-    return BitMap.union(BitMap(fragments), *map(indexed_fragments, segments)) & existing
+    return BitMap.union(BitMap(fragments), *coverage_now(snapshot, segments)) & existing
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +133,25 @@ class _Source:
 def _parts(snapshot: Snapshot, places: Places, kind: IndexKind, task: MergeSegments) -> list[_Source]:
     """The segments, each with the fragments that are its own: of those that several cover, the first one's.
 
-    Nothing is taken from a segment that does not call rows as the merged one will: after compactions that left
-    indexes as they are, and where it names addresses and the merged one stable ids.
+    Rows of compactions that left indexes as they are are followed to where they went. Nothing is taken from a segment
+    that names addresses where the merged one names stable ids.
     """
     existing = BitMap(snapshot.manifest.fragments.ids().tolist())
-    moved = any(item.name == FRAGMENT_REUSE for item in snapshot.indexes())
+    moves = moves_for(snapshot.indexes(), places)
     stable = stable_row_ids(snapshot)
     wanted = domain_of(snapshot, kind)
     found = []
     taken = BitMap(task.fragments)
-    for item in task.segments:
+    for item, covered in zip(task.segments, coverage_now(snapshot, task.segments), strict=True):
         domain = kind.domain(item.index_version or 0, stable_row_ids=stable)
-        usable = not (task.like_only or moved or (domain is Domain.ADDRESSES and wanted is Domain.ROW_IDS))
-        own = (indexed_fragments(item) & existing) - taken if usable else BitMap()
+        usable = not (task.like_only or (domain is Domain.ADDRESSES and wanted is Domain.ROW_IDS))
+        own = (covered & existing) - taken if usable else BitMap()
         taken |= own
-        remap = survivors(places, list(own), domain, by_address=wanted is Domain.ADDRESSES)
+        remap = survivors(places, list(own), domain, by_address=wanted is Domain.ADDRESSES, moves=moves)
         store, folder = places.index(item)
         part = open_part(store, folder, item, remap, stable_row_ids=stable)
         if isinstance(part, Skipped):
             raise Unsupported(part.reason, uri=snapshot.uri, version=snapshot.version)
-        found.append(_Source(part, own, item.dataset_version))
+        # Whoever follows rows to where they are says what the version says of them.
+        found.append(_Source(part, own, item.dataset_version if moves is None else snapshot.version))
     return found

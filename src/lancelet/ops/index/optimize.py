@@ -13,8 +13,9 @@ from lancelet.index.kinds import kind_of
 from lancelet.ops.attempts import Attempts, until_committed
 from lancelet.ops.committing import NOT_COMMITTED, CommitOptions, commit_operation
 from lancelet.ops.executor import run_plan
-from lancelet.ops.index.describe import indexed_fragments, segments_named
+from lancelet.ops.index.describe import segments_named
 from lancelet.ops.index.merge import MergeSegments, kind_of_segments, merge_task
+from lancelet.ops.index.reuse import behind, coverage_now, needed_moves, trimmed_history
 from lancelet.ops.index.segments import discard_segment
 from lancelet.ops.job import Plan, Result
 from lancelet.rows.bitmaps import BitMap
@@ -72,10 +73,11 @@ def _task(snapshot: Snapshot, name: str, request: OptimizeRequest) -> MergeSegme
     existing = BitMap(snapshot.manifest.fragments.ids().tolist())
     if request.retrain:
         return merge_task(snapshot, name, segments, tuple(existing))
-    new = existing - BitMap.union(BitMap(), *map(indexed_fragments, segments))
+    new = existing - BitMap.union(BitMap(), *coverage_now(snapshot, segments))
     count = request.num_indices_to_merge
-    chosen = segments[-count:] if count else ()
-    if not new and len(chosen) < 2:
+    last, late = segments[-count:] if count else (), behind(snapshot, segments)
+    chosen = tuple(item for item in segments if item in last or item in late)
+    if not new and len(chosen) < 2 and not late:
         return None
     # A segment of its own is made as the last one is.
     return merge_task(snapshot, name, chosen or segments[-1:], tuple(new), like_only=not chosen)
@@ -91,7 +93,10 @@ def commit_optimize(
     gone = tuple(
         item for task in plan.tasks if isinstance(task, MergeSegments) and not task.like_only for item in task.segments
     )
-    return commit_operation(snapshot, op.CreateIndex(tuple(result.value for result in results), gone), options)
+    made = tuple(result.value for result in results)
+    lasting = [item for item in snapshot.indexes() if item not in gone]
+    told, untold = trimmed_history(snapshot, lasting)
+    return commit_operation(snapshot, op.CreateIndex((*made, *told), (*gone, *untold)), options)
 
 
 def optimize_indexes(
@@ -116,7 +121,7 @@ def optimize_indexes(
     (4, None)
     """
     given = request or OptimizeRequest()
-    if not plan_optimize(snapshot, given).tasks:
+    if not plan_optimize(snapshot, given).tasks and needed_moves(snapshot, snapshot.indexes()) is None:
         return None
 
     def attempt(current: Snapshot) -> tuple[Outcome, None]:
