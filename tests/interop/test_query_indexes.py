@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import lancelet
 from lancelet.query.count import count_request
 from lancelet.query.request import ScanRequest, request_for
 from lancelet.query.scan import plan_scan, read_table
@@ -119,6 +120,42 @@ def test_fast_searches_leave_out_what_no_index_covers(tmp_path: Path, stable: bo
         fast = replace(request_for(snapshot, ["key"], filter=text), fast_search=True)
         expected = dataset.scanner(columns=["key"], filter=text, fast_search=True).to_table()["key"].to_pylist()
         assert sorted(keys(snapshot, fast)) == sorted(expected), text
+
+
+FAST = (
+    None,
+    "k < 50",
+    "x < 50",
+    "x < 50 AND y = 3",
+    "x < 50 OR y = 3",
+    "x < 50 AND k % 2 = 0",
+    "x < 50 OR k = 3",
+    "NOT (x < 50)",
+    "z = 2 AND x < 80",
+    "NOT (y = 3) AND x < 90",
+    "s = 'w3' AND x < 90",
+    "x < 50 AND y = 3 AND z = 1",
+)
+
+
+def test_fast_searches_look_only_where_all_indexes_that_are_asked_do(tmp_path: Path) -> None:
+    numbers = np.arange(100)
+    words = [f"w{number % 13}" for number in range(100)]
+    table = pa.table({"k": numbers, "x": numbers, "y": numbers % 10, "z": numbers % 7, "s": words})
+    root = tmp_path / "t"
+    dataset: Any = lance.write_dataset(table, root, max_rows_per_file=40)
+    dataset.create_scalar_index("x", "BTREE")
+    for first, columns in ((0, ("y", "s")), (30, ("z",)), (60, ())):
+        dataset = lance.write_dataset(table.slice(first, 30), root, mode="append")
+        for column in columns:
+            dataset.create_scalar_index(column, "ZONEMAP" if column == "s" else "BITMAP")
+    ours = lancelet.dataset(root)
+    for text in FAST:
+        for options in ({}, {"limit": 5}, {"use_scalar_index": False}):
+            asked: dict[str, Any] = {"columns": ["k"], "filter": text, "fast_search": True, **options}
+            found, expected = (one.scanner(**asked).to_table()["k"].to_pylist() for one in (ours, lance.dataset(root)))
+            assert found == expected, asked
+            assert ours.scanner(**asked).count_rows() == len(expected)
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable-ids"])

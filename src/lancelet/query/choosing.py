@@ -61,7 +61,8 @@ def choose(plan: FilterPlan, table: OpenTable, *, always: bool = False, told: bo
     for count, number in [] if always else known:
         found, expected = lookups[number], min(count, among[number])
         assert found is not None
-        if _asked(found, table) - _looked_at(plan.parts[number], table, among[number], share) <= margin:
+        asked = _asked(found, table, count if isinstance(found, IndexLookup) else None)
+        if asked <= margin or asked - _looked_at(plan.parts[number], table, among[number], share) <= margin:
             share = min(share, expected / among[number])
             continue
         lookups[number] = None
@@ -108,11 +109,11 @@ def _expected_of(lookup: IndexLookup, table: OpenTable, *, told: bool = False) -
     return total
 
 
-def _asked(lookups: Lookups, table: OpenTable) -> float:
-    """What asking costs; answers of a size that is not known cost little."""
+def _asked(lookups: Lookups, table: OpenTable, known: int | None = None) -> float:
+    """What asking costs; answers of a size that is not known cost little. ``known`` is that of a single question."""
     match lookups:
         case IndexLookup():
-            count = _expected_of(lookups, table)
+            count = _expected_of(lookups, table) if known is None else known
             if count is None:
                 return 0.0
             size = _ADDRESS + _width(lookups.segments[0].kind) if lookups.type in _ANSWERED else 0
