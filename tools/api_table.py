@@ -12,6 +12,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def main() -> int:
         imported(f"lancelet.{module}".rstrip("."))
     sections = {module: rows_of(module) for module in MODULES}
     page = rendered(sections)
-    unexplained = [row.name for rows in sections.values() for row in rows if row.remark.endswith("?")]
+    unexplained = [row.name for rows in sections.values() for row in rows if re.search(r"(^|: )\?($|;)", row.remark)]
     if unexplained:
         print("no reason in tools/api_reasons.py for: " + ", ".join(unexplained), file=sys.stderr)
         return 1
@@ -224,7 +225,7 @@ def row_of(name: str, differs: str) -> Row:
 
 def reason(name: str, differs: str = "") -> str:
     """Why a name is missing; a question mark where nobody said."""
-    lacking = [f"{name}.{word.strip('`,')}" for word in differs.split() if word.startswith("`")]
+    lacking = [f"{name}.{word.strip('`,;')}" for word in differs.split() if word.startswith("`")]
     for candidate in (name, *lacking):
         for pattern, why in REASONS:
             if fnmatchcase(candidate, pattern) or fnmatchcase(candidate, f"*.{pattern}"):

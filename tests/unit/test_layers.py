@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 #: Modules with the names that users import, and the package itself, whose name is "".
 FACADE = (
     *("dataset", "fragment", "schema", "bitmap", "types", "udf", "progress", "optimize", "blob", "commit", "session"),
-    *("debug", "tracing", "log", "util", "arrow", "sampler", "vector", "indices", "io", "hf", ""),
+    *("debug", "tracing", "log", "util", "arrow", "sampler", "vector", "indices", "io", "hf", "pydantic", ""),
 )
 #: From the ground up. Rooms in one row do not know each other, except on the ground and within the facade.
 ROWS: tuple[tuple[str, ...], ...] = (
@@ -50,6 +50,8 @@ RESERVED: dict[str, tuple[str, ...]] = {
     "datasets": ("integrations",),
     "torch": ("integrations", "torch"),
     "sqlglot": ("expr",),
+    "pydantic": ("pydantic",),
+    "pydantic_core": ("pydantic",),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -48,13 +49,22 @@ class DatasetDeltas(DatasetCore):
         [3]
         """
         if compared_against is not None:
-            return DatasetDelta(self, _number(compared_against), self.version)
+            return DatasetDelta(DeltaRange(self, _number(compared_against), self.version))
         if begin_version is None and end_version is None:
             raise InvalidInput("neither compared_against nor begin_version and end_version are given")
         if begin_version is None or end_version is None:
             missing = "begin_version" if begin_version is None else "end_version"
             raise InvalidInput(f"{missing} is not given", hint="give both begin_version and end_version")
-        return DatasetDelta(self, _number(begin_version), _number(end_version))
+        return DatasetDelta(DeltaRange(self, _number(begin_version), _number(end_version)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRange:
+    """A dataset, the version after which changes count, and the last whose changes do."""
+
+    dataset: DatasetDeltas
+    begin: int
+    end: int
 
 
 class DatasetDelta:
@@ -65,9 +75,9 @@ class DatasetDelta:
     of tables without, and tells how rows were before.
     """
 
-    def __init__(self, dataset: DatasetDeltas, begin: int, end: int) -> None:
+    def __init__(self, delta: DeltaRange) -> None:
         """Between two versions of a dataset; see ``LanceDataset.delta``."""
-        self._dataset, self._begin, self._end = dataset, begin, end
+        self._dataset, self._begin, self._end = delta.dataset, delta.begin, delta.end
 
     def __repr__(self) -> str:
         return f"DatasetDelta({self._dataset.uri!r}, after version {self._begin} up to {self._end})"

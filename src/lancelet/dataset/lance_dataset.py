@@ -19,6 +19,7 @@ from lancelet.dataset.index_segments import DatasetIndexSegments
 from lancelet.dataset.indexes import DatasetIndexes
 from lancelet.dataset.inspection import DatasetInspection
 from lancelet.dataset.location import StorageOptions, TableLocation, refuse_namespace, uri_of
+from lancelet.dataset.models import DatasetModels
 from lancelet.dataset.opening import open_version
 from lancelet.dataset.optimizing import DatasetOptimizer
 from lancelet.dataset.scanning import DatasetScanning
@@ -45,6 +46,7 @@ class LanceDataset(
     DatasetTransactions,
     DatasetChanges,
     DatasetColumns,
+    DatasetModels,
     DatasetScanning,
     DatasetTakes,
     DatasetSql,

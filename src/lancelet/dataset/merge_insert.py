@@ -146,6 +146,20 @@ class MergeInsertBuilder:
         )
         return transaction_from_stored(made), _result(stats)
 
+    def execute_batches(self, new_data: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> ExecuteResult:
+        """``execute`` for rows of Arrow that are in memory; more of them than the budget allows go to disk."""
+        return self.execute(_of_arrow(new_data))
+
+    def execute_uncommitted_batches(
+        self, new_data: pa.Table | pa.RecordBatch | pa.RecordBatchReader
+    ) -> tuple[Transaction, ExecuteResult]:
+        """``execute_uncommitted`` for rows of Arrow that are in memory."""
+        return self.execute_uncommitted(_of_arrow(new_data))
+
+    def analyze_plan_batches(self, new_data: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> str:
+        """``analyze_plan`` for rows of Arrow that are in memory."""
+        return self.analyze_plan(_of_arrow(new_data))
+
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """What the merge would do with a source of some columns; those of the table if none are given."""
         snapshot, request = self._dataset.snapshot, self._request()
@@ -183,6 +197,12 @@ class MergeInsertBuilder:
 
     def _request(self) -> MergeRequest:
         return MergeRequest(on=self._on, **self._said)  # type: ignore[arg-type]
+
+
+def _of_arrow(given: object) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
+    if not isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        raise TypeError(f"new_data must be an Arrow table, batch or reader, got {type(given).__name__}")
+    return given
 
 
 def _result(stats: MergeStats) -> ExecuteResult:
