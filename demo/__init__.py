@@ -1,1 +1,1 @@
-"""What ``make demo`` runs: a small, real Spark job over the rooms of lancelet that stand today."""
+"""What ``make demo`` runs: a pipeline on Spark over texts that every machine has, and what the table is good for."""

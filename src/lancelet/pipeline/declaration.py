@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lancelet.errors import InvalidInput, Unsupported
+from lancelet.errors import InvalidInput
 from lancelet.pipeline.declared_sources import Source
 from lancelet.pipeline.references import Reference
 
@@ -168,8 +168,6 @@ class Pipeline:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InvalidInput(f"the name is {self.name!r}, expected letters, digits and _.- only")
-        if self.compact is not None:
-            raise Unsupported("pipelines do not compact yet", hint="leave compact out")
         into = [item.into for item in self.embed]
         if len(set(into)) < len(into):
             raise InvalidInput(f"several embeddings go into one column: {', '.join(into)}")

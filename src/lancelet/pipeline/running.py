@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lancelet.events import emit, span
 from lancelet.ops.job import readable_bytes
+from lancelet.pipeline.compacting import compacted, plan_compact
 from lancelet.pipeline.declaration import Embed, Pipeline
 from lancelet.pipeline.embedders import model_path, save_text_model
 from lancelet.pipeline.embedding import code_of_embed, embedded, embedder_of
@@ -39,6 +40,8 @@ def plan(spark: SparkSession, pipeline: Pipeline) -> RunPlan:
         steps += [_plan_embed(work, item) for item in pipeline.embed]
     steps.append(_plan_write(inputs, pipeline))
     steps += [plan_index(work.state, item) for item in pipeline.index]
+    if pipeline.compact is not None:
+        steps.append(plan_compact(work.state, pipeline.compact))
     if pipeline.cleanup is not None:
         steps.append(plan_clean_up(work.state, pipeline.cleanup))
     return RunPlan(pipeline.name, work.state.uri, tuple(steps))
@@ -109,6 +112,9 @@ def _steps(work: _Work) -> Iterator[StepFigures]:
     yield _step(work, "write", partial(_write, work, inputs))
     if not state.exists:
         return
+    if pipeline.compact is not None:
+        # Before the indexes, so that these are brought up to date once.
+        yield _step(work, "compact", partial(compacted, state, pipeline.compact))
     for index in pipeline.index:
         yield _step(work, "index", partial(indexed, state, index))
     if pipeline.cleanup is not None:
