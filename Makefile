@@ -20,7 +20,7 @@ UNLESS_CHECKED := $(if $(filter check,$(MAKECMDGOALS)),--ignore=tests/unit)
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: $(READY) ## run a small Spark job over lancelet and show what it did (needs no cluster)
+demo: $(READY) ## run a pipeline on Spark over texts of this machine, and ask its table (needs no cluster)
 	@$(PY) -m demo
 
 test: $(READY) ## run all tests but the long ones; those that measure time or memory run alone

@@ -92,6 +92,7 @@ source: {files: in/*.json, format: json, schema: "id long, text string"}
 transform: {where: text is not null}
 embed: {column: text, into: vector, dimension: 2}
 write: {table: t, inputs_per_commit: 2, enable_stable_row_ids: true}
+compact:
 index: {column: id}
 cleanup: {retention_hours: 24}
 """)
@@ -109,6 +110,7 @@ cleanup: {retention_hours: 24}
         "inputs",
         "learn",
         "write",
+        "compact",
         "index",
         "cleanup",
     ]
@@ -128,6 +130,7 @@ cleanup: {retention_hours: 24}
     second = run(spark, pipeline)
     assert counts(second) == (1, 1, 1, 1)
     assert rows(table, "id", "text") == [(1, "no cats any more"), (6, METALS)]
+    assert len(lance.dataset(str(table)).get_fragments()) == 1
     assert second.step("learn").idle
     assert lancelet.dataset(str(table)).describe_indices()[0].num_rows_indexed == 2
 

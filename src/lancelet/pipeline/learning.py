@@ -80,11 +80,11 @@ def decomposed(matrix: Sequence[Weighted], terms: int, dimension: int) -> Floats
     draw = np.random.default_rng(0)
     basis: npt.NDArray[np.float32] = draw.standard_normal((terms, width)).astype(np.float32)
     for _ in range(_ROUNDS):
-        image = np.zeros((terms, width), np.float32)
+        image = np.zeros((terms, basis.shape[1]), np.float32)
         for share in matrix:
             image += spread(share, projected(share, basis), terms)
-        basis = np.linalg.qr(image)[0].astype(np.float32)
-    gram = np.zeros((width, width), np.float64)
+        basis = _orthonormal(image)
+    gram = np.zeros((basis.shape[1], basis.shape[1]), np.float64)
     for share in matrix:
         seen = projected(share, basis)
         gram += seen.T @ seen
@@ -96,3 +96,11 @@ def decomposed(matrix: Sequence[Weighted], terms: int, dimension: int) -> Floats
     places = np.zeros((terms, dimension), np.float32)
     places[:, : chosen.shape[1]] = basis @ chosen.astype(np.float32)
     return places
+
+
+def _orthonormal(columns: Floats) -> Floats:
+    """Columns of length one at right angles that span the same; by the small matrix of products, which costs least."""
+    values, turns = np.linalg.eigh(columns.T.astype(np.float64) @ columns)
+    kept = values > 1e-10 * max(float(values.max(initial=0)), 1e-30)
+    scaled: Floats = (turns[:, kept] / np.sqrt(values[kept])).astype(np.float32)
+    return columns @ scaled

@@ -50,7 +50,7 @@ def beside(place: str, folder: str | None) -> str:
     """
     if folder is None or split_uri(place)[0] or os.path.isabs(place):
         return place
-    return os.path.join(folder, place)
+    return os.path.normpath(os.path.join(folder, place))
 
 
 def identity(frame: DataFrame, key: Sequence[str]) -> Column:

@@ -22,7 +22,7 @@ from lancelet.pipeline.learning import learned
 from lancelet.pipeline.lock import held
 from lancelet.pipeline.rows import FINGERPRINT, INPUT, beside
 from lancelet.pipeline.sources import OpenSource, open_source
-from lancelet.pipeline.state import CHANGED, NEW, Inputs, TableState, compared, named
+from lancelet.pipeline.state import CHANGED, GONE, NEW, Inputs, TableState, compared, named
 from lancelet.pipeline.transforming import code_of_transforms, register_functions, transformed
 from lancelet.pipeline.upkeep import cleaned_up, indexed, plan_clean_up, plan_index
 from lancelet.pipeline.writing import Written, remove_gone, write_inputs
@@ -210,7 +210,8 @@ def _write(work: _Work, inputs: Inputs) -> StepFigures:
             f", part {number + 1} of {shares}" if shares > 1 else ""
         )
         rows = named(frame, chosen, state.prefix)
-        done += write_inputs(rows, chosen, inputs, state, pipeline.write, replaces=inputs.changed > 0, message=message)
+        goes = _goes(inputs, chosen, pipeline, first=number == 0)
+        done += write_inputs(rows, chosen, inputs, state, pipeline.write, goes=goes, message=message)
         emit(
             "pipeline.commit",
             pipeline=pipeline.name,
@@ -219,7 +220,7 @@ def _write(work: _Work, inputs: Inputs) -> StepFigures:
             done=number + 1,
             total=shares,
         )
-    if inputs.gone and pipeline.write.deletes and state.exists:
+    if inputs.gone and pipeline.write.deletes and not (shares and pipeline.write.mode == "sync"):
         done += remove_gone(inputs, state, f"pipeline {pipeline.name}: {inputs.gone:,} inputs gone")
     if inputs.pending:
         _tell_empty(inputs, state)
@@ -228,6 +229,17 @@ def _write(work: _Work, inputs: Inputs) -> StepFigures:
     told = ((done.inserted, "inserted"), (done.updated, "updated"), (done.deleted, "deleted"))
     what = ", ".join(f"{count:,} rows {name}" for count, name in told if count) or "no rows"
     return StepFigures("write", f"{what}; {readable_bytes(done.num_bytes)} written", 0.0, facts=asdict(done))
+
+
+def _goes(inputs: Inputs, chosen: DataFrame, pipeline: Pipeline, *, first: bool) -> DataFrame | None:
+    """Inputs whose rows go by the same commit as new rows come; those that are gone with the first. None if none do."""
+    if pipeline.write.mode != "sync":
+        return None
+    goes = chosen.select(INPUT) if inputs.changed else None
+    if not (first and inputs.gone and pipeline.write.deletes):
+        return goes
+    gone = inputs.of_kind(GONE).select(INPUT)
+    return gone if goes is None else goes.union(gone)
 
 
 def _tell_empty(inputs: Inputs, state: TableState) -> None:

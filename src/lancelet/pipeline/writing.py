@@ -55,17 +55,17 @@ def write_inputs(
     state: TableState,
     options: Write,
     *,
-    replaces: bool,
+    goes: DataFrame | None,
     message: str,
 ) -> Written:
-    """Put the rows of the chosen inputs into the table; ``replaces``: whether any of these inputs had rows before."""
+    """Put the rows of the chosen inputs into the table, and delete those that the inputs in ``goes`` had before."""
     _check_columns(frame, options)
     if state.exists:
         _add_columns(frame.schema, state)
         if options.mode == "merge":
             return _merged(frame, chosen, inputs, state, options, message)
-        if options.mode == "sync" and replaces:
-            return _replaced(frame, chosen, state, message)
+        if goes is not None:
+            return _replaced(frame, goes, state, message)
     elif options.mode == "merge":
         frame = frame.localCheckpoint()
         _check_keys(frame, as_names(options.key))
@@ -97,14 +97,13 @@ def remove_gone(inputs: Inputs, state: TableState, message: str) -> Written:
     return Written(made.version, deleted=made.num_deleted_rows, commits=1)
 
 
-def _replaced(frame: DataFrame, chosen: DataFrame, state: TableState, message: str) -> Written:
+def _replaced(frame: DataFrame, goes: DataFrame, state: TableState, message: str) -> Written:
     """Rows that the inputs had are deleted, and the new ones inserted, by one merge."""
     # New rows are of no input that the table has, and each of another, so that a join spreads them.
     nobody = concat(lit("|"), monotonically_increasing_id().cast("string"))
     given = frame.withColumn(_GOES, nobody).withColumn(_GONE, lit(False))
-    # Rows of inputs whose rows were put in by a run that was stopped are not there: the merge finds none of them.
-    goes = chosen.select(concat(lit(state.prefix), col(INPUT)).alias(_GOES), lit(True).alias(_GONE))
-    source = given.unionByName(goes, allowMissingColumns=True)
+    gone = goes.select(concat(lit(state.prefix), col(INPUT)).alias(_GOES), lit(True).alias(_GONE))
+    source = given.unionByName(gone, allowMissingColumns=True)
     made = (
         _table(state)
         .alias("target")
