@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from lancelet.dataset.index_descriptions import IndexDescription, IndexSegment, IndexSegmentDescription
+from lancelet.dataset.index_names import IndexFileVersion, SupportedDistributedIndices
 from lancelet.dataset.index_request import IndexConfig
 
 __all__ = [
@@ -15,25 +14,3 @@ __all__ = [
     "IndexSegmentDescription",
     "SupportedDistributedIndices",
 ]
-
-
-class IndexFileVersion(StrEnum):
-    """Versions of the files of indexes over vectors.
-
-    >>> IndexFileVersion("V3").name
-    'V3'
-    """
-
-    LEGACY = "Legacy"
-    V3 = "V3"
-
-
-class SupportedDistributedIndices(StrEnum):
-    """Types that pylance's ``merge_index_metadata`` knows."""
-
-    BTREE = "BTREE"
-    INVERTED = "INVERTED"
-    IVF_FLAT = "IVF_FLAT"
-    IVF_PQ = "IVF_PQ"
-    IVF_SQ = "IVF_SQ"
-    VECTOR = "VECTOR"

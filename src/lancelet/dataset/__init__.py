@@ -14,6 +14,7 @@ from lancelet.dataset.fragments.metadata import DataFile, FragmentMetadata
 from lancelet.dataset.functions import write_dataset
 from lancelet.dataset.history import Version, VersionRef
 from lancelet.dataset.index_descriptions import IndexDescription, IndexInformation, IndexSegment
+from lancelet.dataset.index_names import SupportedDistributedIndices
 from lancelet.dataset.index_request import IndexConfig
 from lancelet.dataset.lance_dataset import LanceDataset
 from lancelet.dataset.merge_insert import ExecuteResult, MergeInsertBuilder
@@ -31,7 +32,6 @@ from lancelet.dataset.udf import BatchUDF, batch_udf, normalize_transform
 from lancelet.dataset.udf_checkpoint import BatchUDFCheckpoint
 from lancelet.dataset.writing import AutoCleanupConfig
 from lancelet.format.transaction import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
-from lancelet.indices import SupportedDistributedIndices
 from lancelet.schema import LanceSchema
 from lancelet.session import Session
 
