@@ -302,3 +302,42 @@ def test_what_is_no_plan_is_refused(tmp_path: Path) -> None:
         for text in ("{}", "no json", json.dumps({"tasks": 1})):
             with pytest.raises(ValueError, match="Could not load"):
                 kind.from_json(text)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+def test_pages_are_copied_as_they_are(tmp_path: Path, version: str, stable: bool) -> None:
+    copied, decoded = tmp_path / "copied", tmp_path / "decoded"
+    lance.write_dataset(
+        rows(0, 1000), copied, max_rows_per_file=70, data_storage_version=version, enable_stable_row_ids=stable
+    )
+    lance.dataset(copied).create_scalar_index("x", "BTREE", name="BTREE_idx")
+    lancelet.dataset(copied).insert(rows(1000, 90))
+    shutil.copytree(copied, decoded)
+    seen: list[Event] = []
+    with subscribe(seen.append):
+        compact(copied, lancelet, target_rows_per_fragment=300, compaction_mode="force_binary_copy")
+    assert "compaction.copied" in {event.name for event in seen}
+    compact(decoded, lancelet, target_rows_per_fragment=300)
+    assert contents(copied, stable=stable) == contents(decoded, stable=stable)
+    assert check_answers(copied, "BTREE") == check_answers(decoded, "BTREE")
+    some = [0, 69, 70, 299, 300, 999, 1089]
+    expected = contents(decoded, stable=False).take(some)
+    assert lancelet.dataset(copied).take(some) == expected
+    assert lance.dataset(copied).take(some) == expected
+    lance.dataset(copied).validate()
+
+
+def test_what_cannot_be_copied_is_decoded_or_refused(tmp_path: Path) -> None:
+    make(tmp_path / "t", stable=False)
+    before = contents(tmp_path / "t", stable=False)
+    for who in (lance, lancelet):
+        with pytest.raises((OSError, NotImplementedError), match="cop"):
+            compact(tmp_path / "t", who, target_rows_per_fragment=300, compaction_mode="force_binary_copy")
+    seen: list[Event] = []
+    with subscribe(seen.append):
+        compact(tmp_path / "t", lancelet, target_rows_per_fragment=300, compaction_mode="try_binary_copy")
+    reasons = [event.facts["reason"] for event in seen if event.name == "compaction.reencoded"]
+    assert reasons, "it is said why"
+    assert all("deleted" in str(reason) for reason in reasons)
+    assert contents(tmp_path / "t", stable=False) == before

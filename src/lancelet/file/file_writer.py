@@ -24,13 +24,13 @@ from lancelet.file.blob_sidecars import Sidecars
 from lancelet.file.column_buffer import ColumnBuffer, Flush
 from lancelet.file.prepare import prepared
 from lancelet.file.shapes import column_numbers, shapes_of, stored_fields
+from lancelet.file.tail import put_aligned, write_tail
 from lancelet.file.workers import map_tasks
 from lancelet.file.writing_v2_0 import column_encodings, node_writers, split_nodes
 from lancelet.format.arrays import BlobColumn, ColumnEncoding, ValuesColumn
 from lancelet.format.blobs import file_schema, is_blob_v2
-from lancelet.format.columns import ALIGNMENT, Column, Page, Range, describe_page, write_column
-from lancelet.format.fields import Field, FileDescriptor, Schema, write_file_descriptor
-from lancelet.format.footer import Footer, write_footer, write_offset_table
+from lancelet.format.columns import Column, Page, Range, describe_page
+from lancelet.format.fields import Field, FileDescriptor, Schema
 from lancelet.format.versions import FileVersion
 from lancelet.storage.store import Writer
 
@@ -128,13 +128,7 @@ class FileWriter:
 
     def _put(self, data: Bytes | bytes) -> Range:
         """Write one buffer at the next multiple of the alignment."""
-        size = len(data)
-        # Readers want even the place of nothing aligned.
-        self._output.write(bytes(-self._output.position % ALIGNMENT))
-        place = (self._output.position, size)
-        if size:
-            self._output.write(data if isinstance(data, bytes) else data.data)
-        return place
+        return put_aligned(self._output, data if isinstance(data, bytes) else data.data)
 
     def add_global_buffer(self, data: bytes) -> int:
         """Store bytes of the caller's; returns the number under which they are read again (the schema is number 0)."""
@@ -149,18 +143,10 @@ class FileWriter:
         """Write what waits and all metadata, publish the file, and return its size."""
         self._encode([flush for buffer in self._buffers.values() for flush in buffer.take()])
         self._fill_empty_columns()
-        descriptor = write_file_descriptor(FileDescriptor(self._schema, self.num_rows))
-        global_buffers = [self._put(descriptor), *self._global_buffers]
-        metadata_start = self._output.position
         described = zip(self._pages, self._encodings, strict=True)
         columns = [Column(tuple(pages), encoding=encoding) for pages, encoding in described]
-        places = [self._append(write_column(column)) for column in columns]
-        column_table = self._append(write_offset_table(places))
-        global_table = self._append(write_offset_table(global_buffers))
-        footer = Footer(
-            self._version, metadata_start, column_table[0], global_table[0], len(global_buffers), len(places)
-        )
-        self._output.write(write_footer(footer))
+        descriptor = FileDescriptor(self._schema, self.num_rows)
+        write_tail(self._output, self._version, descriptor, columns, self._global_buffers)
         if self._sidecars is not None:
             # The file refers to them: once it can be seen, they must be there.
             self._sidecars.finish_all()
@@ -171,11 +157,6 @@ class FileWriter:
         for column, buffer in self._buffers.items():
             if self.num_rows and not self._pages[column] and isinstance(buffer.writer, NodeWriter):
                 self._pages[column].append(self._place(buffer.writer.empty(), 0, 1))
-
-    def _append(self, data: bytes) -> Range:
-        place = (self._output.position, len(data))
-        self._output.write(data)
-        return place
 
     def abort(self) -> None:
         """Give up: no file appears."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelet.errors import Corrupt
-from lancelet.events import span
+from lancelet.errors import Corrupt, Unsupported
+from lancelet.events import emit, span
 from lancelet.expr import Column
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.fragments import Fragment
@@ -16,9 +16,10 @@ from lancelet.format.versions import FileVersion
 from lancelet.ops.blob_carrier import BlobCarrier, has_blobs
 from lancelet.ops.cancellation import check_cancelled
 from lancelet.ops.compaction.bins import rows_of_files
+from lancelet.ops.compaction.copying import copy_fragments, files_to_copy
 from lancelet.ops.compaction.lineage import with_lineage
 from lancelet.ops.compaction.options import CompactionOptions
-from lancelet.ops.data_files import FragmentWriter, Limits
+from lancelet.ops.data_files import Destination, FragmentWriter, Limits, discard
 from lancelet.ops.destinations import base_uris
 from lancelet.ops.fitting import conformed
 from lancelet.ops.job import Cost
@@ -74,20 +75,39 @@ class CompactFragments:
         places = Places.of(snapshot)
         sources = tuple(_source(places, item) for item in self.fragments)
         rows = sum(item.survivors for item in sources)
-        facts = {"task": self.id, "uri": store.uri}
+        made = self._copied(snapshot, places)
+        if made is None:
+            made = self._written(snapshot, places, rows)
+        written = sum(item.physical_rows or 0 for item in made)
+        if written != rows:
+            discard([Destination(snapshot.store)], [file for item in made for file in item.files])
+            raise Corrupt(f"{written} rows were read, expected {rows}", uri=store.uri, version=self.at.version)
+        if facts_of(snapshot.manifest).stable_row_ids:
+            made = with_lineage(places, self.fragments, sources, made)
+        return Compacted(snapshot.version, self.fragments, tuple(made), sources)
+
+    def _copied(self, snapshot: Snapshot, places: Places) -> list[Fragment] | None:
+        """The new fragments, of whole pages; None where that is not asked for, or rows have to be decoded."""
+        if self.options.mode == "reencode":
+            return None
+        files = files_to_copy(places, snapshot.schema, self.version, self.fragments)
+        if not isinstance(files, str):
+            return copy_fragments(snapshot.store, snapshot.schema, self.version, files, self.options)
+        if self.options.mode == "force_binary_copy":
+            hint = "use try_binary_copy to decode what cannot be copied"
+            raise Unsupported(f"pages cannot be copied: {files}", uri=snapshot.uri, hint=hint)
+        emit("compaction.reencoded", task=self.id, uri=snapshot.uri, reason=files)
+        return None
+
+    def _written(self, snapshot: Snapshot, places: Places, rows: int) -> list[Fragment]:
+        facts = {"task": self.id, "uri": snapshot.uri}
         with span("compaction.task", total=rows, **facts) as work, self._writer(snapshot) as writer:
             planned = _Planned(writer, rows_of_files(rows, self.options.target_rows_per_fragment))
             for batch in self._rows(snapshot, places):
                 check_cancelled()
                 planned.write(batch)
                 work.advance(batch.num_rows, **facts)
-            made = writer.finish()
-            written = sum(item.physical_rows or 0 for item in made)
-            if written != rows:
-                raise Corrupt(f"{written} rows were read, expected {rows}", uri=store.uri, version=self.at.version)
-            if facts_of(snapshot.manifest).stable_row_ids:
-                made = with_lineage(places, self.fragments, sources, made)
-        return Compacted(snapshot.version, self.fragments, tuple(made), sources)
+            return writer.finish()
 
     def _writer(self, snapshot: Snapshot) -> FragmentWriter:
         limits = Limits(
