@@ -22,9 +22,24 @@ SCHEMA = pa.schema(
     [("u", pa.int64()), ("k", pa.int64()), ("a", pa.int32()), ("s", pa.string()), ("f", pa.float64()), ("p", POINT)]
 )
 #: Kinds of changes, the usual ones more often.
-CHANGES = (
-    ["append", "append", "delete", "update", "update", "merge", "merge", "merge", "add", "drop", "rename", "cast", "restore", "overwrite", "tag", "compact"]
-)
+CHANGES = [
+    "append",
+    "append",
+    "delete",
+    "update",
+    "update",
+    "merge",
+    "merge",
+    "merge",
+    "add",
+    "drop",
+    "rename",
+    "cast",
+    "restore",
+    "overwrite",
+    "tag",
+    "compact",
+]
 CHANGES += ["index", "branch", "config"]
 #: What a step does to a dataset of either implementation: it gives what the call gave.
 Step = Callable[[Any], object]

@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 
 from lancelet.dataset.blob_frames import to_frame
 from lancelet.dataset.scan_options import ScanOptions, ScanStatistics, bind
+from lancelet.dataset.shown import shown_batch, shown_schema, shown_table
 from lancelet.errors import Unsupported
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.ops.sources import DataFrame
@@ -71,26 +72,26 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of what the scan hands out."""
-        return self._plan.schema
+        return shown_schema(self._plan.schema)
 
     @property
     def dataset_schema(self) -> pa.Schema:
         """The schema of the dataset."""
-        return schema_to_arrow(self._snapshot.schema)
+        return shown_schema(schema_to_arrow(self._snapshot.schema))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream; a window of bounded size is held at a time."""
-        return pa.RecordBatchReader.from_batches(self._plan.schema, self.to_batches())
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_table(self) -> pa.Table:
         """All rows."""
         with self._told() as (places, watch):
-            return read_table(self._plan, places, watch)
+            return shown_table(read_table(self._plan, places, watch))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch."""
         with self._told() as (places, watch):
-            yield from run_scan(self._plan, places, watch)
+            yield from map(shown_batch, run_scan(self._plan, places, watch))
 
     def scan_batches(self) -> list[pa.RecordBatch]:
         """All batches."""

@@ -23,6 +23,7 @@ from lancelet.dataset.scan_options import (
 )
 from lancelet.dataset.scanner import LanceScanner
 from lancelet.dataset.scanner_builder import ScannerBuilder
+from lancelet.dataset.shown import shown_schema
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.ops.sources import DataFrame
@@ -253,7 +254,7 @@ class DatasetScanning(DatasetCore):
         """The columns, with those that the default options of scans add."""
         if self._default_scan_options:
             return self.scanner().projected_schema
-        return schema_to_arrow(self._snapshot.schema)
+        return shown_schema(schema_to_arrow(self._snapshot.schema))
 
     @property
     def partition_expression(self) -> pc.Expression:

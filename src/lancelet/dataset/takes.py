@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancelet.dataset.core import DatasetCore
 from lancelet.dataset.scan_options import Columns
+from lancelet.dataset.shown import shown_table
 from lancelet.errors import InvalidInput
 from lancelet.format.fragments import Fragment
 from lancelet.query.moved import moves_for
@@ -34,7 +35,7 @@ class DatasetTakes(DatasetCore):
         >>> dataset.take([2, 0, 2])["x"].to_pylist()
         [3, 1, 3]
         """
-        return take(self._snapshot, checked_numbers(indices), _columns(columns), places=self._places)
+        return shown_table(take(self._snapshot, checked_numbers(indices), _columns(columns), places=self._places))
 
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
         """Where rows are now that had some addresses before compactions which left indexes as they were.
@@ -61,12 +62,14 @@ class DatasetTakes(DatasetCore):
 
     def take_rows(self, row_ids: Numbers, columns: Columns | None = None) -> pa.Table:
         """The rows with some row ids, in the order asked; those that are deleted are passed over."""
-        return take(self._snapshot, checked_numbers(row_ids), _columns(columns), by=RowsBy.ID, places=self._places)
+        return shown_table(
+            take(self._snapshot, checked_numbers(row_ids), _columns(columns), by=RowsBy.ID, places=self._places)
+        )
 
     def take_addresses(self, row_addresses: Numbers, columns: Columns | None = None) -> pa.Table:
         """The rows at some row addresses, in the order asked; those that are deleted are passed over."""
         found = checked_numbers(row_addresses)
-        return take(self._snapshot, found, _columns(columns), by=RowsBy.ADDRESS, places=self._places)
+        return shown_table(take(self._snapshot, found, _columns(columns), by=RowsBy.ADDRESS, places=self._places))
 
     def _take_rows(self, row_ids: Numbers, columns: Columns | None = None, **kwargs: object) -> pa.Table:
         """The name by which other libraries call :meth:`take_rows`."""
@@ -86,7 +89,7 @@ def take_of_fragment(
         found = f"row {int(numbers.max())} asked for, the fragment has {rows}"
         raise InvalidInput(found, uri=dataset.uri, fragment=fragment.id, hint="rows are counted from 0")
     shifted: npt.NDArray[np.uint64] = numbers + np.uint64(before)
-    return take(dataset.snapshot, shifted, _columns(columns), places=dataset.places)
+    return shown_table(take(dataset.snapshot, shifted, _columns(columns), places=dataset.places))
 
 
 def checked_numbers(rows: object) -> Numbers:

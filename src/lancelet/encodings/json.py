@@ -15,7 +15,7 @@ from lancelet.errors import InvalidInput
 from lancelet.format.fields import EXTENSION_NAME
 from lancelet.kernels import jsonb, jsonb_encode
 
-__all__ = ["holds_json", "json_from_text", "json_to_text", "with_stored_json"]
+__all__ = ["holds_json", "json_from_text", "json_to_text", "shown_field", "with_shown_json", "with_stored_json"]
 
 _STORED = (EXTENSION_NAME.encode(), b"lance.json")
 
@@ -138,3 +138,39 @@ def _with_children(kind: pa.DataType, children: list[pa.Field]) -> pa.DataType:
 
 def _buffer(part: npt.NDArray[np.generic] | None) -> pa.Buffer | None:
     return None if part is None else pa.py_buffer(part)
+
+
+def shown_field(field: pa.Field) -> pa.Field:
+    """The field as users see it: with Arrow's JSON type where JSONB is stored.
+
+    >>> stored = pa.field("j", pa.large_binary(), metadata={"ARROW:extension:name": "lance.json"})
+    >>> shown_field(stored).type
+    JsonType(extension<arrow.json>)
+    """
+    if not holds_json(field):
+        return field
+    if pat.is_large_binary(field.type):
+        kept = {key: value for key, value in field.metadata.items() if not key.startswith(b"ARROW:extension:")}
+        return pa.field(field.name, pa.json_(pa.string()), field.nullable, kept or None)
+    return field.with_type(_with_children(field.type, [shown_field(child) for child in _children(field.type)]))
+
+
+def with_shown_json(array: pa.Array, field: pa.Field) -> pa.Array:
+    """The array of a stored field as :func:`shown_field` has it: text in place of JSONB.
+
+    >>> stored = pa.field("item", pa.large_binary(), metadata={"ARROW:extension:name": "lance.json"})
+    >>> lists = pa.array([[b" \\x00\\x00\\x00 \\x00\\x00\\x02P\\x01"]], pa.list_(stored))
+    >>> made = with_shown_json(lists, pa.field("l", lists.type))
+    >>> made.type, made.to_pylist()
+    (ListType(list<item: extension<arrow.json>>), [['1']])
+    """
+    if not holds_json(field):
+        return array
+    if pat.is_large_binary(field.type):
+        return pa.ExtensionArray.from_storage(pa.json_(pa.string()), json_to_text(array).cast(pa.string()))
+    offsets, children = _taken_apart(array)
+    made = [with_shown_json(child, below) for child, below in zip(children, _children(field.type), strict=True)]
+    validity = np.packbits(array.is_valid(), bitorder="little") if array.null_count else None
+    buffers = [validity] if offsets is None else [validity, offsets]
+    kind = shown_field(field).type
+    return pa.Array.from_buffers(kind, len(array), [*map(_buffer, buffers)], array.null_count, children=made)

@@ -106,7 +106,7 @@ class LanceSearch:
         schema = _scanner(
             address, {name: given[name] for name in given if name not in ("filter", "limit", "offset", "k")}
         )
-        return Searched(natural_schema(schema.projected_schema, Choices(time="long")), address=address)
+        return Searched(natural_schema(_texts(schema.projected_schema), Choices(time="long")), address=address)
 
     def eval(self, uri: str, **options: Any) -> Iterator[tuple[object, ...]]:  # noqa: ARG002 - it is in the address
         """The rows of the answer, in its order."""
@@ -156,14 +156,28 @@ def _scanner(address: Address, options: Mapping[str, Any]) -> LanceScanner:
     return _dataset(address).scanner(columns=columns, nearest=nearest, full_text_query=text, **given)
 
 
+def _texts(schema: pa.Schema) -> pa.Schema:
+    """The schema with JSON documents as the texts that they are."""
+    return pa.schema(
+        [
+            field.with_type(field.type.storage_type)
+            if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == "arrow.json"
+            else field
+            for field in schema
+        ],
+        schema.metadata,
+    )
+
+
 def _rows(
     batches: Iterable[pa.RecordBatch], source: pa.Schema, schema: spark.StructType
 ) -> Iterator[tuple[object, ...]]:
     """Rows as Spark takes them from Python functions."""
     target = spark_arrow(schema)
+    source = _texts(source)
     casts = [cast_for(source.field(item.name), item, narrow=True) for item in target]
     for batch in batches:
-        made = cast_batch(batch.select(target.names), casts, target)
+        made = cast_batch(batch.cast(source).select(target.names), casts, target)
         yield from zip(*(column.to_pylist(maps_as_pydicts="strict") for column in made.columns), strict=True)
 
 

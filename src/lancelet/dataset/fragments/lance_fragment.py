@@ -17,6 +17,7 @@ from lancelet.dataset.given import given
 from lancelet.dataset.scan_options import ColumnOrdering, Columns, Condition
 from lancelet.dataset.scanner import LanceScanner
 from lancelet.dataset.scanner_builder import ScannerBuilder
+from lancelet.dataset.shown import shown_schema
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.fragments import Fragment
@@ -77,7 +78,7 @@ class LanceFragment(FragmentChanges, FragmentColumns, pads.Fragment):  # type: i
     @property
     def schema(self) -> pa.Schema:
         """The columns of the dataset."""
-        return schema_to_arrow(self._dataset.snapshot.schema)
+        return shown_schema(schema_to_arrow(self._dataset.snapshot.schema))
 
     @property
     def physical_schema(self) -> pa.Schema:

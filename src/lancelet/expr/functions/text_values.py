@@ -156,7 +156,18 @@ def _any_integer(expr: Expr) -> Expr | None:
 
 _INTEGER = Argument("an integer", _any_integer)
 
+
+def _tokens(text: str) -> set[str]:
+    return set("".join(letter if letter.isalnum() else " " for letter in text).split())
+
+
+def _contains_tokens(text: str, wanted: str) -> bool:
+    """Whether all words of the second are words of the first; letters and digits make words."""
+    return _tokens(wanted) <= _tokens(text)
+
+
 FUNCTIONS = (
+    Function("contains_tokens", takes(TEXT, TEXT, returns=pa.bool_()), _each(_contains_tokens), cost=_COST),
     Function("ascii", takes(TEXT, returns=pa.int32()), _each(_ascii), cost=_COST),
     Function("chr", takes(INTEGER, returns=pa.string()), _each(_chr), cost=_COST),
     Function("initcap", takes(TEXT, returns=same_as(0)), _each(_initcap), cost=_COST),
