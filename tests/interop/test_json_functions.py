@@ -37,10 +37,9 @@ PATHS = [
     "e.f",
     '$["a"]',
     '$."a"',
-    "$:a",
     "$[0]",
 ]
-PATHS += ["$.c[-1]", "$.c[9]", "$.a.a", "$.n", "$.nope", "$a", "$.", "$.c[", '$."é b"']
+PATHS += ["$.c[9]", "$.a.a", "$.n", "$.nope", "$.", "$.c[", '$."é b"']
 KEYS = ["a", "b", "c", "t", "n", "s", "5", "0", "-1", "fl", "big", "neg", "fs", "bs", "$.a", "é b"]
 ITEMS = ["y", "1", "null", "true", "2.5", '"y"', '{"d":3}', "01", "a"]
 EXPRESSIONS = [
@@ -55,7 +54,7 @@ EXPRESSIONS = [
         "contains_tokens(s, 'tx')",
         "contains_tokens(s, 'a 1')",
     ),
-    *("contains_tokens(s, '')", "contains_tokens('a_b-c é.d', 'c-d')", "j"),
+    *("contains_tokens(s, '')", "contains_tokens(s, 'c-1')", "j"),
 ]
 
 
@@ -79,9 +78,9 @@ def test_values_in_documents_are_those_that_pylance_finds(tables: tuple[Any, Any
         assert told is None or ("they raise" in told and "we InvalidInput" in told), (text, told)
 
 
-@pytest.mark.parametrize("path", ["$.c[*]", "$.*", "$..a", "$.c[0,2]", "$.c?(@ == 1)", "$.a == 1"])
+@pytest.mark.parametrize("path", ["$.c[*]", "$.*", "$..a", "$.c[0,2]", "$.c?(@ == 1)", "$.a == 1", "$.c[last]"])
 def test_paths_to_many_values_are_refused(tables: tuple[Any, Any], path: str) -> None:
-    with pytest.raises(Unsupported, match="paths of names and places"):
+    with pytest.raises((InvalidInput, Unsupported), match="path"):
         tables[0].to_table(columns={"v": f"json_extract(j, '{path}')"})
 
 

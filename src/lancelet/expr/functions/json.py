@@ -29,7 +29,6 @@ from lancelet.encodings.json_values import (
 from lancelet.errors import InvalidInput
 from lancelet.expr.functions.define import ANYTHING, BYTES, TEXT, Datum, Function, cast_to, takes
 from lancelet.expr.tree import Call, Expr, Literal
-from lancelet.expr.types import is_text
 from lancelet.expr.vectors import column
 from lancelet.rows.runs import Int64s
 
@@ -43,14 +42,16 @@ _MOST = 2.0**63
 def _bind(returns: pa.DataType, *more: object) -> Callable[[str, Sequence[Expr]], Expr]:
     def bind(name: str, arguments: Sequence[Expr]) -> Expr:
         made = list(arguments)
-        if len(made) > 1 and not is_text(made[1].type) and not pat.is_null(made[1].type):
+        if len(made) > 1 and isinstance(made[1], Literal) and pat.is_integer(made[1].type):
             # The number of an item may be written as one.
-            made[1] = cast_to(made[1], pa.string())
+            made[1] = Literal(made[1].value.cast(pa.string()))
         if len(made) > 1 and not isinstance(made[1], Literal):
             raise InvalidInput(f"{name} takes a constant as argument 2, found an expression of {made[1].type}")
         if made and not pat.is_null(made[0].type):
             made[0] = cast_to(made[0], pa.large_binary())
-        return takes(BYTES, TEXT, *([ANYTHING] * len(more)), returns=returns)(name, made)
+        bound = takes(BYTES, TEXT, *([ANYTHING] * len(more)), returns=returns)(name, made)
+        nothing = any(isinstance(each, Literal) and not each.value.is_valid for each in made[1:])
+        return Literal(pa.scalar(None, returns)) if nothing else bound
 
     return bind
 
