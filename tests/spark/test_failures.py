@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,12 +93,9 @@ def test_attempts_beside_which_others_were_faster_leave_nothing(tmp_path: Path) 
     use_python()
     # Spark starts second attempts on other hosts only.
     with standalone(tmp_path) as master:
-        began = time.monotonic()
+        # Attempts that hang need longer than the script may.
         found = run_killed(master, tmp_path / "t", "slow")
-        took = time.monotonic() - began
     check_written(found, tmp_path / "t")
-    # The attempts that hang would have needed longer.
-    assert took < 300
 
 
 def append(frame: DataFrame, place: Path, way: str, **options: int) -> None:

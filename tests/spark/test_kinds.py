@@ -36,9 +36,13 @@ def _java() -> None:
     use_python()
 
 
-@pytest.mark.parametrize("kind", ["connect", "local-cluster[2,1,1024]"])
-def test_what_is_common_holds_on_connect_and_on_executors_of_their_own(tmp_path: Path, kind: str) -> None:
-    run_tests(kind, tmp_path, COMMON)
+#: A read, a write, a merge, a failure: executors of their own take long to start.
+SOME = "read_with_options or behind_and_in_place or updated_and_merged or a_job_that_fails"
+
+
+@pytest.mark.parametrize(("kind", "chosen"), [("connect", ""), ("local-cluster[2,1,1024]", SOME)])
+def test_what_is_common_holds_on_connect_and_on_executors_of_their_own(tmp_path: Path, kind: str, chosen: str) -> None:
+    run_tests(kind, tmp_path, COMMON, chosen=chosen)
 
 
 @pytest.mark.long

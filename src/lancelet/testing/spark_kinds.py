@@ -71,10 +71,13 @@ def _until_heard(log: Path, text: str, seconds: float = 180.0) -> None:
         time.sleep(0.1)
 
 
-def run_tests(kind: str, folder: Path, tests: Sequence[Path], *, python: str = sys.executable) -> None:
+def run_tests(
+    kind: str, folder: Path, tests: Sequence[Path], *, chosen: str = "", python: str = sys.executable
+) -> None:
     """Run tests on a kind of Spark, in a process of its own; AssertionError with what it says where some fail.
 
-    ``kind`` is ``connect`` or a master, ``python`` the interpreter beside which the Spark is that is meant.
+    ``kind`` is ``connect`` or a master, ``chosen`` an expression over the tests' names, ``python`` the interpreter
+    beside which the Spark is that is meant.
     """
     environment = {**os.environ, "LANCELET_TEST_SPARK": kind, "SPARK_LOCAL_DIRS": str(folder / "local")}
     # What was found for this process may be another Spark's.
@@ -82,6 +85,7 @@ def run_tests(kind: str, folder: Path, tests: Sequence[Path], *, python: str = s
     if python != sys.executable:
         environment["PYSPARK_PYTHON"] = python
     options = ["-q", "-p", "no:cacheprovider", "-m", "not long and not timing", "-W", "ignore", "--tb=short"]
+    options += ["-k", chosen] if chosen else []
     paths = [f"--basetemp={folder / 'temporary'}", *map(str, tests)]
     command = [python, "-m", "pytest", *options, *paths]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600, check=False)

@@ -40,7 +40,7 @@ def slowly(hang: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     stuck = hang and context is not None and context.partitionId() == 0 and context.attemptNumber() == 0
     for batch in batches:
         for number in range(batch.num_rows):
-            time.sleep(300 if stuck and number == 3 else 0.05)
+            time.sleep(3600 if stuck and number == 3 else 0.05)
             # Wide enough that a file is begun before the rows end.
             yield pa.RecordBatch.from_pydict({"id": batch.column(0).slice(number, 1), "pad": pa.array(["x" * 300_000])})
 

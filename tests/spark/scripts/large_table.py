@@ -100,7 +100,7 @@ def main(place: str, gigabytes: str) -> None:
 
     table = LanceTable.forPath(spark, place)
     began = time.perf_counter()
-    table.compact(target_rows_per_fragment=10 * ROWS_PER_FILE)
+    table.compact(10 * ROWS_PER_FILE)
     figures["fragments"] = len(table.dataset().get_fragments())
     seconds["compact"] = time.perf_counter() - began
 
