@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bench.corpus import DIRECTORY, scale
 
-__all__ = ["ROWS", "all_processes", "lance_table", "parquet_files", "session"]
+__all__ = ["ROWS", "all_processes", "ended_processes", "lance_table", "parquet_files", "session"]
 
 #: Rows of each table, and how many fragments and Parquet files they are in.
 ROWS = {"wide": 200_000, "narrow": 2_000_000}
@@ -84,6 +84,7 @@ def session() -> Any:
         "spark.driver.memory": "3g",
         "spark.sql.warehouse.dir": str(DIRECTORY / "warehouse"),
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.python.daemon.module": os.environ.get("BENCH_DAEMON", "pyspark.daemon"),
     }.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()
@@ -91,14 +92,23 @@ def session() -> Any:
     return made
 
 
+#: CPU seconds of each process by its number and birth, as they were seen last.
+_used: dict[tuple[int, float], float] = {}
+
+
 def all_processes() -> float:
-    """CPU seconds of this process and of all that it started, those that ended included."""
-    total = 0.0
+    """CPU seconds of this process and of all that it started; of those that ended, up to when they were seen last."""
     here = psutil.Process()
     for process in [here, *here.children(recursive=True)]:
         try:
             used = process.cpu_times()
+            _used[process.pid, process.create_time()] = used.user + used.system
         except psutil.Error:
             continue
-        total += used.user + used.system + used.children_user + used.children_system
-    return total
+    return sum(_used.values())
+
+
+def ended_processes() -> float:
+    """CPU seconds of the processes that this one has started and waited for."""
+    used = os.times()
+    return used.children_user + used.children_system

@@ -53,6 +53,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }.items():
         builder = builder.config(name, value)
     if KIND == "connect":
+        # Each server takes a port that is free, so that several may run beside each other.
+        os.environ["SPARK_TESTING"] = "1"
         session = builder.remote("local[2]").getOrCreate()
         yield session
         session.stop()
