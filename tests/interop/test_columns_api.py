@@ -302,3 +302,15 @@ def test_a_fragment_takes_no_function_with_a_checkpoint(tmp_path: Path) -> None:
         udf = module.batch_udf(checkpoint_file=tmp_path / "kept")(doubled)
         with pytest.raises(ValueError, match="checkpoint"):
             dataset.get_fragment(0).merge_columns(udf)
+
+
+def test_what_tells_the_storage_options_is_like_that_of_pylance(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"x": [1]}), tmp_path / "t")
+    for module in (lance, lancelet):
+        assert module.dataset(tmp_path / "t").storage_options_accessor is None
+        told = module.dataset(tmp_path / "t", storage_options={"timeout": "5s"}).storage_options_accessor
+        assert told.get_storage_options()["timeout"] == told.initial_storage_options()["timeout"] == "5s"
+        assert (told.has_provider(), told.refresh_offset_secs()) == (False, 60)
+        same = type(told).with_static_options(told.get_storage_options())
+        assert same.accessor_id() == told.accessor_id()
+        assert "5s" not in repr(told)

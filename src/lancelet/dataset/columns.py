@@ -23,6 +23,8 @@ from lancelet.types import ReaderLike, reader_of
 __all__ = ["AlterColumn", "DatasetColumns", "values_of"]
 
 _BATCH = 1024
+#: The share of the memory budget that rows to join with may take before they go to disk.
+_SHARE = 4
 _KEYS = ("path", "name", "nullable", "data_type")
 _EXPECTED = ", ".join(_KEYS)
 
@@ -81,7 +83,8 @@ class DatasetColumns(DatasetCore):
         """Put the columns of other rows in, for each row those of the row with the same key; null where none has it.
 
         The key is column ``left_on`` of the dataset, also ``_rowid`` or ``_rowaddr``, and ``right_on`` of the other
-        rows, which are held in memory. A null is like no key; of several rows with one key the last counts.
+        rows, of which the keys have to fit into memory. A null is like no key; of several rows with one key the last
+        counts.
 
         >>> import lancelet, pyarrow as pa
         >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://joined")
@@ -89,7 +92,8 @@ class DatasetColumns(DatasetCore):
         >>> dataset.to_table()["y"].to_pylist()
         ['a', None, 'c']
         """
-        rows = join_rows(reader_of(data_obj, schema).read_all(), left_on if right_on is None else right_on)
+        key = left_on if right_on is None else right_on
+        rows = join_rows(reader_of(data_obj, schema), key, most=self._snapshot.options.memory_budget // _SHARE)
         options = CommitOptions(commit_lock=self._commit_lock())
         self._follow(backfill(self._snapshot, Joined(rows, left_on), options=options))
 

@@ -13,6 +13,7 @@ from lancelet.dataset.core import DatasetCore
 from lancelet.dataset.files import ALL_FILES, TRACKED_FILES, all_files, tracked_files
 from lancelet.dataset.location import unscoped
 from lancelet.dataset.statistics import LanceStats
+from lancelet.dataset.storage_options import StorageOptionsAccessor
 from lancelet.dataset.tally import IOStats
 from lancelet.dataset.validation import validate_snapshot
 from lancelet.errors import Unsupported
@@ -118,6 +119,12 @@ class DatasetInspection(DatasetCore):
         """The storage options that the dataset was opened with."""
         found = self._location.storage_options
         return None if found is None else dict(found)
+
+    @property
+    def storage_options_accessor(self) -> StorageOptionsAccessor | None:
+        """What tells the storage options; None where the dataset was opened without any."""
+        found = self.initial_storage_options
+        return None if found is None else StorageOptionsAccessor.with_static_options(found)
 
     def latest_storage_options(self) -> dict[str, str] | None:
         """The storage options that the next request is made with."""

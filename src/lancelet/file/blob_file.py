@@ -120,11 +120,11 @@ class BlobFile(io.BufferedIOBase):
         """All bytes from the cursor on."""
         return self.read()
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
-        """Fill ``buffer``; how many bytes there were."""
-        view = memoryview(buffer).cast("B")
+    def readinto(self, b: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer ``b``; how many bytes there were."""
+        view = memoryview(b).cast("B")
         if view.readonly:
-            raise TypeError(f"readinto() takes a writable buffer, not {type(buffer).__name__}")
+            raise TypeError(f"readinto() takes a writable buffer, not {type(b).__name__}")
         data = self._take(len(view))
         view[: len(data)] = data
         return len(data)

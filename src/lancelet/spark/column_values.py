@@ -157,6 +157,10 @@ def column_values(
     if odd is not None or not given:
         found = "no new column is given" if odd is None else f"column {odd!r} is given by {given[odd]!r}"
         raise InvalidInput(found, column=odd, hint="give an expression in Lance's SQL, or a function of batches")
+    spark = next((name for name, value in given.items() if hasattr(value, "evalType")), None)
+    if spark is not None:
+        hint = "give the function itself: it gets a pyarrow.RecordBatch"
+        raise InvalidInput("a function of Spark gets columns of a frame, not batches", column=spark, hint=hint)
     texts = tuple((name, value) for name, value in given.items() if isinstance(value, str))
     functions = tuple((name, value) for name, value in given.items() if not isinstance(value, str))
     if not functions:

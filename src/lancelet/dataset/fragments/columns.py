@@ -18,7 +18,7 @@ from lancelet.format.manifest import data_version
 from lancelet.ops.backfill.backfill import plan_backfill
 from lancelet.ops.backfill.fields import NewFields, new_fields
 from lancelet.ops.backfill.filled import Filled
-from lancelet.ops.backfill.joined import Joined, join_rows
+from lancelet.ops.backfill.joined import Joined, JoinRows, join_rows
 from lancelet.ops.backfill.values import Values
 from lancelet.ops.blob_input import table_schema
 from lancelet.ops.fitting import fitting
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from lancelet.dataset.lance_dataset import LanceDataset
 
 __all__ = ["FragmentColumns"]
+
+#: The share of the memory budget that rows to join with may take before they go to disk.
+_SHARE = 4
 
 
 class FragmentColumns:
@@ -56,7 +59,7 @@ class FragmentColumns:
         >>> lancelet.LanceDataset.commit(dataset, operation, read_version=1).to_table()["y"].to_pylist()
         [None, 'b']
         """
-        rows = join_rows(reader_of(data_obj, schema).read_all(), left_on if right_on is None else right_on)
+        rows = self._rows(data_obj, left_on if right_on is None else right_on, schema)
         return self._filled_by(Joined(rows, left_on))
 
     def merge_columns(
@@ -125,8 +128,8 @@ class FragmentColumns:
         """
         snapshot = self._dataset.snapshot
         version = data_version(snapshot.manifest)
-        rows = join_rows(reader_of(data_obj, schema).read_all(), left_on if right_on is None else right_on)
-        given = table_schema(schema_from_arrow(rows.values.schema), version)
+        rows = self._rows(data_obj, left_on if right_on is None else right_on, schema)
+        given = table_schema(schema_from_arrow(rows.schema), version)
         fields = fitting(snapshot.schema, given, updates_only=True)
         key = column_named(left_on, bound_schema(snapshot.schema))
         rows.check_key(left_on, key.type)
@@ -137,11 +140,14 @@ class FragmentColumns:
         changed = found >= 0
         offsets = offsets_of(as_uint64s(_one(known[ROW_ADDRESS]).to_numpy())[changed])
         with ColumnsOut(fields, version, snapshot, self._dataset.places) as out:
-            made = out.rewrite(self._fragment, rows.values.take(pa.array(found[changed])), offsets)
+            made = out.rewrite(self._fragment, pa.Table.from_batches([rows.take(found[changed])]), offsets)
         numbers = [item.id for item in fields.walk()]
         if not with_offsets:
             return from_stored(made), numbers
         return from_stored(made), numbers, out.offsets[made.id]
+
+    def _rows(self, given: ReaderLike, key: str, schema: pa.Schema | None) -> JoinRows:
+        return join_rows(reader_of(given, schema), key, most=self._dataset.snapshot.options.memory_budget // _SHARE)
 
     def _filled_by(self, values: Values) -> tuple[FragmentMetadata, LanceSchema]:
         snapshot = self._dataset.snapshot
