@@ -36,6 +36,10 @@ from lancelet.index.scalar.label_list.search import LabelListIndex
 from lancelet.index.scalar.ngram import build as ngram
 from lancelet.index.scalar.ngram.merge import merge_ngrams
 from lancelet.index.scalar.ngram.search import NgramIndex
+from lancelet.index.scalar.rtree import build as rtree
+from lancelet.index.scalar.rtree.boxes import is_geometry
+from lancelet.index.scalar.rtree.merge import like_rtree, merge_rtrees
+from lancelet.index.scalar.rtree.search import RTreeIndex
 from lancelet.index.scalar.zonemap import build as zonemap
 from lancelet.index.scalar.zonemap.merge import like_zonemap, merge_zonemaps
 from lancelet.index.scalar.zonemap.search import ZoneMapIndex
@@ -171,6 +175,20 @@ _ALL = (
         builds_by_address=True,
         parameters=("number_of_items", "probability"),
         like=like_bloom_filter,
+    ),
+    IndexKind(
+        name="RTREE",
+        label="RTree",
+        type_url=rtree.TYPE_URL,
+        takes=is_geometry,
+        taken="geometries in GeoArrow's layouts, or points as well-known binary",
+        open=lambda files, _, domain, __: RTreeIndex(files, domain),
+        build=lambda rows, _, target, parameters: rtree.build_rtree(rows, target, parameters),
+        merge=lambda parts, rows, _, target, parameters: merge_rtrees(parts, rows, target, parameters),
+        newest=0,
+        by_address=1,
+        parameters=("page_size",),
+        like=like_rtree,
     ),
     IndexKind(
         name="JSON",

@@ -24,7 +24,6 @@ _OTHERS = {
     "FragmentReuseIndexDetails": "FragmentReuse",
     "MemWalIndexDetails": "MemWal",
     "NGramIndexDetails": "NGram",
-    "RTreeIndexDetails": "RTree",
     "MinHashLshIndexDetails": "MinHashLsh",
 }
 
