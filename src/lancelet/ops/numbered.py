@@ -69,19 +69,10 @@ class _Mark:
 def commit_once(store: Store, batch: Batch, commit: Callable[[], Value]) -> Value | None:
     """Commit a batch, with its properties, unless it is in already: then None, and ``commit`` is not called.
 
-    >>> import pyarrow as pa
-    >>> from lancelet.ops.committing import CommitOptions
-    >>> from lancelet.ops.write import append, create
     >>> from lancelet.storage import open_store
-    >>> from lancelet.table.snapshot import open_snapshot
     >>> store = open_store("memory://numbered")
-    >>> made = create(store, pa.table({"x": [1]}))
-    >>> batch = Batch("example", 0)
-    >>> def add():
-    ...     options = CommitOptions(properties=batch.properties)
-    ...     return append(open_snapshot(store), pa.table({"x": [2]}), options=options).version
-    >>> commit_once(store, batch, add), commit_once(store, batch, add)
-    (2, None)
+    >>> commit_once(store, Batch("example", 0), lambda: "done"), commit_once(store, Batch("example", 0), lambda: "done")
+    ('done', None)
     """
     if is_in(store, batch):
         return None
