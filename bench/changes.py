@@ -1,4 +1,4 @@
-"""Changes of tables: appends, deletes, updates, merges, compaction and new columns by lancelet against pylance.
+"""Changes of tables: appends, deletes, updates, merges and new columns by lancelet against pylance.
 
 Each run works on a copy of a table that pylance wrote, made before the time is taken. What is compared are the rows.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 from bench.corpus import DIRECTORY
 from bench.harness import Case
 
-__all__ = ["cases"]
+__all__ = ["ROWS", "Change", "State", "case", "cases", "made", "rows", "theirs"]
 
 ROWS = int(1_000_000 * float(os.environ.get("BENCH_SCALE", "1")))
 
@@ -37,8 +37,6 @@ def cases() -> Iterator[Case[State]]:
     yield case("update all rows", plain, ours_update(None), theirs_update(None))
     for number in (1_000, 100_000):
         yield case(f"merge {number:,} rows", plain, ours_merge(number), theirs_merge(number))
-    yield case("compact 100 fragments", fragments, ours_compact, theirs_compact)
-    yield case("compact half-deleted", halved, ours_compact, theirs_compact)
     yield case("add a column by SQL", plain, ours_column, theirs_column)
 
 
@@ -50,7 +48,7 @@ def rows() -> pa.Table:
     )
 
 
-def _made(name: str, make: Callable[[str], None]) -> Path:
+def made(name: str, make: Callable[[str], None]) -> Path:
     path = DIRECTORY / f"changes-{name}-{ROWS}"
     if not path.exists():
         DIRECTORY.mkdir(parents=True, exist_ok=True)
@@ -65,26 +63,7 @@ def plain() -> Path:
     """One fragment."""
     import lance
 
-    return _made("plain", lambda path: lance.write_dataset(rows(), path) and None)
-
-
-@lru_cache
-def fragments() -> Path:
-    """A hundred fragments."""
-    import lance
-
-    return _made("fragments", lambda path: lance.write_dataset(rows(), path, max_rows_per_file=ROWS // 100) and None)
-
-
-@lru_cache
-def halved() -> Path:
-    """Ten fragments with every other row deleted."""
-    import lance
-
-    def make(path: str) -> None:
-        lance.write_dataset(rows(), path, max_rows_per_file=ROWS // 10).delete("k % 2 = 1")
-
-    return _made("halved", make)
+    return made("plain", lambda path: lance.write_dataset(rows(), path) and None)
 
 
 def case(name: str, table: Callable[[], Path], ours: Change, theirs: Change) -> Case[State]:
@@ -209,16 +188,6 @@ def theirs_merge(number: int) -> Change:
         return builder.execute(source(number))
 
     return change
-
-
-def ours_compact(path: str) -> object:
-    from lancelet.ops.compact.compaction import compact
-
-    return compact(opened(path))
-
-
-def theirs_compact(path: str) -> object:
-    return theirs(path).optimize.compact_files()
 
 
 def ours_column(path: str) -> object:
