@@ -31,7 +31,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("FragmentSession.session", INSIDE),
     ("ReaderResults.reader", INSIDE),
     ("Session.store_registry", RUST),
-    ("LanceFileSession.open_writer.keep_original_array", "written data is never kept"),
     ("otel.*_lance_metrics*", RUST),
     ("FFILanceTableProvider*", RUST),
     ("simd_info", RUST),

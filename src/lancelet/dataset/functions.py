@@ -57,7 +57,7 @@ def dataset(
     {'x': [1, 2]}
     """
     if uri is None:
-        raise InvalidInput("no uri is given", hint="namespaces, which would do instead, have not landed")
+        raise InvalidInput("no uri is given", hint="give a path or a URI")
     opened = LanceDataset(
         uri,
         version,
@@ -125,5 +125,5 @@ def write_dataset(
     """
     request = WriteRequest(**given(locals(), "data_obj", "uri"))
     if uri is None:
-        raise InvalidInput("no uri is given", hint="namespaces, which would do instead, have not landed")
+        raise InvalidInput("no uri is given", hint="give a path or a URI")
     return LanceDataset._open(*write_rows(data_obj, uri, request))

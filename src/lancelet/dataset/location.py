@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from lancelet.config import Options, default_options
 from lancelet.dataset.tally import Tally, tallied
-from lancelet.errors import InvalidInput, Unsupported
+from lancelet.errors import InvalidInput
+from lancelet.file.location import refuse_namespace
 from lancelet.format.manifest import BasePath
 from lancelet.session import Session
 from lancelet.storage import open_store
@@ -121,12 +122,6 @@ def scoped(options: StorageOptions | None, base_id: int | None) -> StorageOption
     own = {found[2]: value for key, value in options.items()
            if (found := _SCOPED.fullmatch(key)) and int(found[1]) == base_id}  # fmt: skip
     return {**(unscoped(options) or {}), **own}
-
-
-def refuse_namespace(client: object | None, table_id: object | None, managed: bool = False) -> None:
-    """Raise Unsupported where a table is to be found by a namespace."""
-    if client is not None or table_id is not None or managed:
-        raise Unsupported("namespaces have not landed", hint="give the table's URI")
 
 
 def uri_of(uri: object) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lancelet.errors import InvalidInput
+from lancelet.errors import InvalidInput, Unsupported
 from lancelet.storage import Store, open_store
 
-__all__ = ["open_parent"]
+__all__ = ["open_parent", "refuse_namespace"]
 
 
 def open_parent(path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> tuple[Store, str]:
@@ -25,3 +25,14 @@ def open_parent(path: str | os.PathLike[str], *, storage_options: Mapping[str, s
     if not slash:
         parent = "."
     return open_store(parent or "/", storage_options=storage_options), name
+
+
+def refuse_namespace(client: object | None, table_id: object | None, managed: bool = False) -> None:
+    """Raise Unsupported where a table or file is to be found by a namespace.
+
+    >>> refuse_namespace(None, ["a"])
+    Traceback (most recent call last):
+    lancelet.errors.Unsupported: namespaces are not supported; give the URI
+    """
+    if client is not None or table_id is not None or managed:
+        raise Unsupported("namespaces are not supported", hint="give the URI")

@@ -14,7 +14,7 @@ from lancelet.encodings.shape import Shape
 from lancelet.errors import InvalidInput, LanceletError, Unsupported
 from lancelet.file.data_file import DataFile
 from lancelet.file.legacy import LegacyFile
-from lancelet.file.location import open_parent
+from lancelet.file.location import open_parent, refuse_namespace
 from lancelet.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, statistics
 from lancelet.file.opening import open_any
 from lancelet.file.plan import FilePlan, plan_file
@@ -63,9 +63,12 @@ class LanceFileReader:
         storage_options: Mapping[str, str] | None = None,
         columns: Sequence[str] | None = None,
         *,
+        namespace_client: object | None = None,
+        table_id: list[str] | None = None,
         size: int | None = None,
         _file: DataFile | LegacyFile | None = None,
     ) -> None:
+        refuse_namespace(namespace_client, table_id)
         if _file is None:
             store, name = open_parent(path, storage_options=storage_options)
             _file = open_any(store, name, size=size)

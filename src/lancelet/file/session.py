@@ -12,6 +12,7 @@ import pyarrow as pa
 from lancelet.errors import NotFound
 from lancelet.file.blob_sidecars import DedicatedBlobWriter, PackedBlobWriter
 from lancelet.file.data_file import open_file
+from lancelet.file.location import refuse_namespace
 from lancelet.file.reader import LanceFileReader
 from lancelet.file.writer import LanceFileWriter
 from lancelet.storage import open_store
@@ -39,7 +40,14 @@ class LanceFileSession:
     (['a.lance'], False)
     """
 
-    def __init__(self, base_path: str | Path, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        base_path: str | Path,
+        storage_options: Mapping[str, str] | None = None,
+        namespace_client: object | None = None,
+        table_id: list[str] | None = None,
+    ) -> None:
+        refuse_namespace(namespace_client, table_id)
         self._store = open_store(base_path, storage_options=storage_options)
 
     def open_reader(self, path: str, columns: Sequence[str] | None = None) -> LanceFileReader:
@@ -53,6 +61,7 @@ class LanceFileSession:
         schema: pa.Schema | None = None,
         data_cache_bytes: int | None = None,
         version: str | None = None,
+        keep_original_array: bool | None = None,  # noqa: ARG002 - what was written is never kept
         max_page_bytes: int | None = None,
     ) -> LanceFileWriter:
         """A writer of one file."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lancelet.errors import InvalidInput, Unsupported
 from lancelet.file.blob_sidecars import Sidecars
 from lancelet.file.file_writer import LARGEST_PAGE, PAGE_BYTES, FileWriter
-from lancelet.file.location import open_parent
+from lancelet.file.location import open_parent, refuse_namespace
 from lancelet.format.arrow import schema_from_arrow, schema_to_arrow
 from lancelet.format.blobs import check_storable, file_schema
 from lancelet.format.versions import DEFAULT_VERSION, FileVersion
@@ -44,9 +44,12 @@ class LanceFileWriter:
         data_cache_bytes: int | None = None,
         version: str | None = None,
         storage_options: Mapping[str, str] | None = None,
+        namespace_client: object | None = None,
+        table_id: list[str] | None = None,
         max_page_bytes: int | None = None,
         _place: tuple[Store, str] | None = None,
     ) -> None:
+        refuse_namespace(namespace_client, table_id)
         self._store, self._name = _place or open_parent(path, storage_options=storage_options)
         self._version = DEFAULT_VERSION if version is None else FileVersion.parse(version)
         if self._version in (FileVersion.V0_1, FileVersion.V2_3):
