@@ -7,11 +7,9 @@ master: ``local-cluster[2,1,1024]``, ``spark://…``. Then only tests that use t
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.errors import StreamingQueryException
@@ -20,6 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from lancelet.spark.java import use_java
 from lancelet.spark.python import use_python
+from lancelet.testing.spark_kinds import stopped
 
 KIND = os.environ.get("LANCELET_TEST_SPARK", "")
 
@@ -61,11 +60,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         return
     session = builder.master(KIND or "local[2]").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    application = session.sparkContext.applicationId
     yield session
-    session.stop()
-    # A local cluster keeps its executors' files beside Spark itself.
-    shutil.rmtree(Path(pyspark.__file__).parent / "work" / application, ignore_errors=True)
+    stopped(session)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
-__all__ = ["run_tests", "standalone"]
+__all__ = ["run_tests", "standalone", "stopped"]
 
 
 def _free_port() -> int:
@@ -69,6 +71,13 @@ def _until_heard(log: Path, text: str, seconds: float = 180.0) -> None:
         if time.monotonic() > until:
             raise TimeoutError(f"{log} does not say {text!r}:\n{log.read_text(errors='replace')[-3000:]}")
         time.sleep(0.1)
+
+
+def stopped(session: SparkSession) -> None:
+    """End a session, and remove what the executors of a local cluster left beside Spark itself."""
+    application = session.sparkContext.applicationId
+    session.stop()
+    shutil.rmtree(Path(pyspark.__file__).parent / "work" / application, ignore_errors=True)
 
 
 def run_tests(

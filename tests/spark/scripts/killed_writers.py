@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lancelet.spark import use_java, use_python, write
 from lancelet.spark.table import LanceTable
+from lancelet.testing.spark_kinds import stopped
 
 TASKS, ROWS = 4, 24
 SPECULATION = {
@@ -146,7 +147,7 @@ def main(master: str, place: str, kind: str) -> None:
         kills[way] = len(killed)
     found = {"killed": kills, "count": spark.read.format("lance").load(place).count()}
     sys.stdout.write(json.dumps(found) + "\n")
-    spark.stop()
+    stopped(spark)
 
 
 if __name__ == "__main__":

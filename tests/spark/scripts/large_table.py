@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from lancelet.spark import use_java, use_python, write
 from lancelet.spark.table import LanceTable
+from lancelet.testing.spark_kinds import stopped
 
 #: Values of a vector; a row takes about 1 KiB, which no encoding makes smaller.
 SIZE = 250
@@ -115,7 +116,7 @@ def main(place: str, gigabytes: str) -> None:
     peaks.stop()
     figures |= {"rows": rows, "executor": peaks.executor, "worker": peaks.worker}
     sys.stdout.write(json.dumps({"figures": figures, "seconds": seconds}) + "\n")
-    spark.stop()
+    stopped(spark)
 
 
 if __name__ == "__main__":
