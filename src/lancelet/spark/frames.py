@@ -52,8 +52,9 @@ def read(
 ) -> DataFrame:
     """A version of a table as a DataFrame: only ``columns`` are read, and only rows for which ``filter`` holds.
 
-    The version is that of now, and stays it. ``filter`` and the expressions of ``columns`` are Lance's SQL. The plan
-    is made here, by the process that calls, and carried out by ``tasks`` or more tasks: on classic Spark and Connect.
+    The version is that of now, and stays it, on Connect too, where ``format("lance")`` without the option ``version``
+    is of the newest version each time that the frame is used. ``filter`` and the expressions of ``columns`` are
+    Lance's SQL. The plan is made here, by the process that calls, and carried out by ``tasks`` or more tasks.
 
         names = lancelet.spark.read(spark, "s3://bucket/t", columns=["id", "name"], filter="id > 7")
     """
