@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from lancelet.index.order import is_number, number_keys
-from lancelet.kernels import prefixes
+from lancelet.kernels import gather, prefixes
 from lancelet.rows.addresses import UInt64s
 from lancelet.rows.ordering import order_of
 from lancelet.rows.runs import Int64s
@@ -182,17 +182,27 @@ def _order_of_bytes(values: pa.Array) -> Int64s:
             return order
         skip += _WIDTH
         places = order[at]
-        keys = _prefixes(values.take(pa.array(places)), skip)
+        keys = _prefixes_at(values, places, skip)
+        mixed = _mixed(keys, runs)
         # By the next bytes first, then by what is known of those before: sorting keeps the order of equals.
-        again = order_of(keys)
-        again = again[order_of(runs[again])]
-        order[at] = places[again]
-        at, runs = _alike(at, _numbered(runs[again], keys[again]), order[at], lengths, skip + _WIDTH)
+        again = order_of(keys[mixed])
+        again = mixed[again[order_of(runs[mixed][again])]]
+        places[mixed], keys[mixed] = places[again], keys[again]
+        order[at[mixed]] = places[mixed]
+        at, runs = _alike(at, _numbered(runs, keys), places, lengths, skip + _WIDTH)
     if len(at):
         # Runs are in order among themselves: sorting all of them whole leaves each value in its run.
         places = order[at]
         order[at] = places[np.asarray(pc.array_sort_indices(values.take(pa.array(places))))]
     return order
+
+
+def _mixed(keys: UInt64s, runs: UInt64s) -> Int64s:
+    """The places of those runs, numbered in rising order, whose keys are not all alike: the others are in order."""
+    begins = np.flatnonzero(np.concatenate(([True], runs[1:] != runs[:-1])))
+    sizes = np.diff(np.append(begins, len(runs)))
+    differ = np.logical_or.reduceat(keys != np.repeat(keys[begins], sizes), begins)
+    return np.flatnonzero(np.repeat(differ, sizes))
 
 
 def _alike(at: Int64s, keys: UInt64s, places: Int64s, lengths: Int64s, compared: int) -> tuple[Int64s, UInt64s]:
@@ -221,14 +231,33 @@ def _numbered(one: UInt64s, other: UInt64s) -> UInt64s:
 
 
 def _prefixes(values: pa.Array, skip: int) -> UInt64s:
+    offsets, data = _stored_bytes(values)
+    found = np.empty(len(values), np.uint64)
+    prefixes.prefixes(data, offsets, skip, found)
+    return found
+
+
+def _prefixes_at(values: pa.Array, places: Int64s, skip: int) -> UInt64s:
+    """The same of the values at some places, of which no more than that is fetched."""
+    offsets, data = _stored_bytes(values)
+    ends = offsets[places + 1].astype(np.int64)
+    starts = np.minimum(offsets[places].astype(np.int64) + skip, ends)
+    sizes = np.minimum(ends - starts, _WIDTH)
+    bounds = np.append(0, np.cumsum(sizes))
+    fetched = np.empty(int(bounds[-1]), np.uint8)
+    gather.copy_pieces(data, starts, sizes, fetched)
+    found = np.empty(len(places), np.uint64)
+    prefixes.prefixes(fetched, bounds, 0, found)
+    return found
+
+
+def _stored_bytes(values: pa.Array) -> tuple[npt.NDArray[np.signedinteger], npt.NDArray[np.uint8]]:
+    """Where each value ends, the first behind the one before it, and the bytes of all."""
     large = pat.is_large_string(values.type) or pat.is_large_binary(values.type)
     _, stored, data = values.buffers()
     count = len(values) + 1 + values.offset
     offsets = np.frombuffer(stored, np.int64, count) if large else np.frombuffer(stored, np.int32, count)
-    offsets = offsets[values.offset :]
-    found = np.empty(len(values), np.uint64)
-    prefixes.prefixes(np.frombuffer(data or b"", np.uint8), offsets, skip, found)
-    return found
+    return offsets[values.offset :], np.frombuffer(data or b"", np.uint8)
 
 
 def _as_bytes(value: pa.Scalar) -> bytes:
