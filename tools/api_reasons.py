@@ -9,7 +9,6 @@ ACCELERATORS = "training on GPUs with PyTorch: vector indexes have not landed"
 MEM_WAL = "writing through MemWAL: out of scope"
 RUST = "of the Rust build: pointers and facts of its shared library"
 INSIDE = "made by the library itself, never by users"
-COMPACTION = "compaction: not landed"
 #: Why a name is missing or lacks parameters: the first pattern that fits ``module.name`` or ``module.Class.member``.
 REASONS: tuple[tuple[str, str], ...] = (
     ("mem_wal*", MEM_WAL),
@@ -66,10 +65,5 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("*merge_index_metadata*", VECTORS),
     ("*index*", VECTORS),
     ("*indices*", VECTORS),
-    ("*ompaction*", COMPACTION),
-    ("optimize*", COMPACTION),
-    ("*optimize*", COMPACTION),
-    ("*DatasetOptimizer*", COMPACTION),
     ("LanceScanner.*_plan", "plans as text: not landed"),
-    ("*.remap_row_addrs", COMPACTION),
 )

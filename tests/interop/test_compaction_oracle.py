@@ -13,6 +13,7 @@ import lance.optimize
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance.indices import IndexConfig
 
 import lancelet
 from lancelet import optimize as ours
@@ -341,3 +342,42 @@ def test_what_cannot_be_copied_is_decoded_or_refused(tmp_path: Path) -> None:
     assert reasons, "it is said why"
     assert all("deleted" in str(reason) for reason in reasons)
     assert contents(tmp_path / "t", stable=False) == before
+
+
+@pytest.mark.parametrize(
+    ("way", "target"),
+    [("now", "btree"), ("deferred", "btree"), ("now", "bitmap"), ("stable", "bitmap"), ("deferred", "bitmap")],
+)
+def test_indexes_over_paths_of_documents_go_along(tmp_path: Path, way: str, target: str) -> None:
+    table = tmp_path / "t"
+    documents = pa.array([json.dumps({"x": n % 40} if n % 9 else {}) for n in range(300)], pa.json_())
+    made = pa.table({"j": documents, "i": range(300)})
+    dataset = lance.write_dataset(made, table, max_rows_per_file=50, enable_stable_row_ids=way == "stable")
+    dataset.create_scalar_index("j", IndexConfig("json", {"path": "x", "target_index_type": target}))
+    dataset.delete("i % 7 = 3")
+    condition = "json_get_int(j, 'x') = 11"
+    expected = lance.dataset(table).to_table(columns=["i"], filter=condition, use_scalar_index=False)
+    compact(table, lancelet, target_rows_per_fragment=100, defer_index_remap=way == "deferred")
+    for who in (lance, lancelet):
+        assert who.dataset(table).to_table(columns=["i"], filter=condition) == expected
+    index = next(item for item in lancelet.dataset(table).snapshot.indexes() if item.name != FRAGMENT_REUSE)
+    existing = {item.fragment_id for item in lance.dataset(table).get_fragments()}
+    assert way == "deferred" or set(indexed_fragments(index)) == existing
+
+
+@pytest.mark.parametrize("way", ["now", "stable", "deferred"])
+def test_indexes_of_places_go_along(tmp_path: Path, way: str) -> None:
+    table = tmp_path / "t"
+    point = pa.struct([pa.field("x", pa.float64(), nullable=False), pa.field("y", pa.float64(), nullable=False)])
+    metadata = {"ARROW:extension:name": "geoarrow.point", "ARROW:extension:metadata": "{}"}
+    schema = pa.schema([pa.field("g", point, metadata=metadata), pa.field("i", pa.int64())])
+    places = [None if n % 17 == 3 else {"x": float(n % 20), "y": float(n // 20)} for n in range(300)]
+    made = pa.table([pa.array(places, point), pa.array(range(300))], schema=schema)
+    dataset = lance.write_dataset(made, table, max_rows_per_file=50, enable_stable_row_ids=way == "stable")
+    dataset.create_scalar_index("g", "RTREE")
+    dataset.delete("i % 7 = 3")
+    conditions = ["st_intersects(g, st_geomfromtext('POLYGON ((2 2, 9 2, 9 9, 2 9, 2 2))'))", "g IS NULL"]
+    asked = [lance.dataset(table).to_table(["i"], filter=one, use_scalar_index=False) for one in conditions]
+    compact(table, lancelet, target_rows_per_fragment=100, defer_index_remap=way == "deferred")
+    assert [lance.dataset(table).to_table(["i"], filter=one) for one in conditions] == asked
+    assert lancelet.dataset(table).to_table(["i"], filter=conditions[1]) == asked[1]
