@@ -40,7 +40,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Dataset]:
 QUERIES = [
     "SELECT id, word FROM dataset WHERE id BETWEEN 690 AND 710 ORDER BY id",
     "SELECT * FROM dataset WHERE word IS NULL AND real > 900 ORDER BY id",
-    "SELECT count(*) AS n, sum(id) AS s, avg(real) AS m, min(day) AS d, max(word) AS w FROM dataset",
+    "SELECT count(*) AS n, sum(id) AS s, round(avg(real), 6) AS m, min(day) AS d, max(word) AS w FROM dataset",
     "SELECT word, count(*) AS n, sum(pos.y) AS y FROM dataset GROUP BY word HAVING count(*) > 5 ORDER BY n, word",
     "SELECT a.id, b.id AS other FROM dataset a JOIN dataset b ON a.id = b.pos.y WHERE b.id < 40 ORDER BY a.id",
     "SELECT id, lag(id) OVER (PARTITION BY word ORDER BY id DESC) AS n FROM dataset WHERE id < 60 ORDER BY id",
