@@ -20,7 +20,7 @@ from lancelet.spark.options import ReadOptions, read_options, stream_options
 from lancelet.spark.reading import Reading, plan_reading, plan_splits, read_split
 from lancelet.spark.splits import Split
 from lancelet.spark.stream_source import with_change_columns
-from lancelet.spark.types import ADDRESS
+from lancelet.spark.types import ADDRESS, kept_options
 
 __all__ = ["LanceReader", "described", "make_reader"]
 
@@ -54,7 +54,7 @@ def make_reader(options: Mapping[str, str], pinned: Address | None, schema: Stru
     """The reader of a schema, of the version that was pinned when the schema was told; else of the newest now."""
     given = dict(options)
     if "path" not in given:
-        given = {**_kept_options(schema), **given}
+        given = {**kept_options(schema), **given}
     address, asked = read_options(given)
     if stream_options(given).mode == "changes":
         hint = "use spark.readStream, or LanceTable.changes for the changes between two versions"
@@ -68,16 +68,6 @@ def make_reader(options: Mapping[str, str], pinned: Address | None, schema: Stru
 
 def _visible(asked: ReadOptions) -> ReadOptions:
     return replace(asked, with_row_id=False, with_row_address=False)
-
-
-def _kept_options(schema: StructType) -> dict[str, str]:
-    kept = schema.fields[0].metadata.get(ADDRESS) if schema.fields else None
-    if kept is None:
-        raise InvalidInput(
-            "Spark's catalog does not say where the table is",
-            hint="make it by CREATE TABLE name USING lance LOCATION '...' without columns, or give the option path",
-        )
-    return dict(json.loads(kept))
 
 
 class _PushFilters:

@@ -18,6 +18,7 @@ from lancelet.spark.reading import plan_reading
 from lancelet.spark.stream_offsets import Offset
 from lancelet.spark.stream_plan import StreamPlan
 from lancelet.spark.stream_reading import TIMESTAMP, VERSION, StreamReading, run_piece
+from lancelet.spark.types import kept_options
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
@@ -53,8 +54,9 @@ def with_change_columns(schema: StructType) -> StructType:
 
 def make_stream_reader(options: Mapping[str, str], pinned: Address | None, schema: StructType) -> LanceStreamReader:
     """The reader of a schema, which is that of the version that was pinned when it was told; else the user's."""
-    address, asked = read_options(options)
-    stream = stream_options(options)
+    given = dict(options) if "path" in options else {**kept_options(schema), **options}
+    address, asked = read_options(given)
+    stream = stream_options(given)
     _check(address, asked)
     chosen = asked.columns is not None or pinned is None
     if pinned is None:

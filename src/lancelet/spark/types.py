@@ -17,7 +17,7 @@ from lancelet.spark.choices import Choices
 from lancelet.spark.lance_types import TypeText, leaf_type, parse_type, type_text
 from lancelet.spark.spark_arrow import arrow_field, optional_type
 
-__all__ = ["ADDRESS", "FIXED_SIZE", "LANCE_TYPE", "from_spark", "to_spark"]
+__all__ = ["ADDRESS", "FIXED_SIZE", "LANCE_TYPE", "from_spark", "kept_options", "to_spark"]
 
 #: Keys of column metadata: the Lance type where the Spark type does not tell it; the size of a vector, as other
 #: connectors write it; where the table is, on the first column of tables in Spark's catalog.
@@ -259,3 +259,14 @@ def _natural(name: str, kind: spark.DataType, nullable: bool) -> pa.Field:
     plain = arrow_field(spark.StructField(name, kind, nullable))
     # Spark counts nanoseconds on the way to Python but knows no more than microseconds.
     return plain.with_type(pa.time64("us")) if pat.is_time(plain.type) else plain
+
+
+def kept_options(schema: spark.StructType) -> dict[str, str]:
+    """The options of a table in Spark's catalog, which keeps them with the first column only."""
+    kept = schema.fields[0].metadata.get(ADDRESS) if schema.fields else None
+    if kept is None:
+        raise InvalidInput(
+            "Spark's catalog does not say where the table is",
+            hint="make it by CREATE TABLE name USING lance LOCATION '...' without columns, or give the option path",
+        )
+    return dict(json.loads(kept))

@@ -317,3 +317,12 @@ def test_blobs_are_told_before_and_after_a_change(tmp_path: Path, blobs: str) ->
     changed = [("update_preimage", 2, "c", values[2]), ("update_postimage", 2, "new", values[2])]
     assert sorted(told[4:6]) == sorted(changed)
     assert sorted(told[6:], key=lambda row: row[1]) == [("delete", 0, "a", values[0]), ("delete", 1, "b", None)]
+
+
+def test_a_table_of_the_catalog_is_followed_where_its_first_column_says(tmp_path: Path) -> None:
+    uri = make(tmp_path / "t")
+    # What Spark keeps of CREATE TABLE ... USING lance LOCATION, and all that it tells a stream of the table.
+    schema = DefaultSource({"path": uri, "provider": "lance"}).schema()
+    reader = DefaultSource({}).streamReader(schema)
+    assert isinstance(reader, LanceStreamReader)
+    assert [row["id"] for rows in Run(reader).batches() for row in rows] == list(range(10))
