@@ -10,6 +10,7 @@ import pyarrow as pa
 from lancelet.errors import Corrupt, Unsupported
 from lancelet.events import emit, span
 from lancelet.expr import Column
+from lancelet.file.file_writer import PAGE_BYTES
 from lancelet.format.arrow import schema_to_arrow
 from lancelet.format.fragments import Fragment
 from lancelet.format.versions import FileVersion
@@ -38,8 +39,8 @@ __all__ = ["CompactFragments", "Compacted"]
 
 _BATCH_ROWS = 2**17
 _LARGEST_FILE = 90 * 2**30
-#: What columns hold back before they write a page, of all that a task holds.
-_HELD = 3
+#: Of all that a task holds, what columns hold back before they write a page, and what is read ahead.
+_HELD, _READ = 4, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,16 @@ class CompactFragments:
             rows_per_file=LARGEST + 1,
             bytes_per_file=self.options.max_bytes_per_file or _LARGEST_FILE,
             rows_per_batch=self.options.batch_size or _BATCH_ROWS,
-            cache_bytes=max(self.cost.memory // _HELD, 1) if self.cost.memory else None,
+            cache_bytes=self._held(snapshot),
         )
         bases = base_uris(snapshot.manifest.base_paths)
         return FragmentWriter(snapshot.store, snapshot.schema, self.version, limits, bases=bases)
+
+    def _held(self, snapshot: Snapshot) -> int | None:
+        """What all columns together may hold back; None for as much as they would."""
+        usual = PAGE_BYTES * max(len(snapshot.schema.fields), 1)
+        share = self.cost.memory // _HELD
+        return share if 0 < share < usual else None
 
     def _rows(self, snapshot: Snapshot, places: Places) -> Iterator[pa.RecordBatch]:
         """The rows as a writer takes them, with their blobs."""
@@ -135,7 +142,7 @@ class CompactFragments:
         ids = tuple(item.id for item in self.fragments)
         plan = plan_scan(snapshot, ScanRequest(columns=columns, fragments=ids, batch_size=_BATCH_ROWS))
         if self.cost.memory:
-            plan = replace(plan, memory_budget=self.cost.memory)
+            plan = replace(plan, memory_budget=max(self.cost.memory // _READ, 1))
         carrier = BlobCarrier(snapshot, places)
         for table in tables_of(plan, places):
             if blobs:
