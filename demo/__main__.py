@@ -80,6 +80,8 @@ def session() -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "4",
+        # Workers begin with lancelet imported.
+        "spark.python.daemon.module": "lancelet.spark.daemon",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(ROOT / 'demo' / 'log4j2.properties').as_uri()}",
     }.items():
         builder = builder.config(name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import lancelet
-from lancelet.errors import Conflict, InvalidInput, NotFound
+from lancelet.errors import Conflict, InvalidInput, NotFound, Unsupported
 from lancelet.events import Event, subscribe
 from lancelet.pipeline import (
     Cleanup,
@@ -251,6 +252,7 @@ def test_another_table_is_followed_by_its_row_ids(spark: SparkSession, tmp_path:
     ("changes", "kind", "message"),
     [
         ({"source": FilesSource(files="/nowhere/*.json", format="json")}, NotFound, "no file matches"),
+        ({"index": (Index(column="id", type="BTREEE"),)}, Unsupported, "there is no index type 'BTREEE'"),
         ({"source": SqlSource(sql="select 1 as id", key="no")}, InvalidInput, "no column 'no' for its key"),
         (
             {"source": SqlSource(sql="select 1 as id", key="id"), "transform": (Transform(sql="select 1"),)},
@@ -274,3 +276,10 @@ def test_what_cannot_be_carried_out_is_said(
     with pytest.raises(kind, match=message):
         run(spark, documents(tmp_path, **changes))
     assert not (tmp_path / "t" / "data").exists()
+
+
+def test_the_example_of_the_guide_is_true(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "pipeline.md").read_text()
+    for block in re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/pipeline.md", "exec"), {"__name__": "__main__"})

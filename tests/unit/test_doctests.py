@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 #: Compiled or written by the protobuf compiler: no examples there.
 SKIPPED = ("_pb2", "/kernels/source/")
-#: Pages whose examples are run with a session, by tests/spark/test_guide.py.
-ON_SPARK = [ROOT / "docs" / "spark-streaming.md"]
+#: Pages whose examples are run with a session, by tests/spark/test_guide.py and test_pipeline.py.
+ON_SPARK = [ROOT / "docs" / "spark-streaming.md", ROOT / "docs" / "pipeline.md"]
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page not in ON_SPARK]
 
 

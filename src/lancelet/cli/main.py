@@ -86,7 +86,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     run = commands.add_parser("run", help="run a pipeline on Spark", description="Run a pipeline that YAML declares.")
     run.add_argument("pipeline", help="the file that declares the pipeline")
     where = run.add_mutually_exclusive_group()
-    where.add_argument("--master", help="Spark's master; local[*] unless Spark's configuration names one")
+    where.add_argument("--master", help="Spark's master (local[*])")
     where.add_argument("--remote", help="a Spark Connect server: sc://host:15002")
     run.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; repeatable")
     run.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")

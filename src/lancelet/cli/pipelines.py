@@ -19,6 +19,14 @@ from lancelet.pipeline import run as run_pipeline
 __all__ = ["run"]
 
 
+#: Workers begin with lancelet imported; those of other machines may have another Python.
+_ON_THIS_MACHINE = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.daemon.module": "lancelet.spark.daemon",
+}
+
+
 def run(given: Namespace) -> None:
     """Plan a pipeline, or run it."""
     pipeline = load(given.pipeline)
@@ -61,13 +69,13 @@ def _session(given: Namespace) -> Iterator[Any]:
     else:
         use_java()
         use_python()
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        local = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", "spark.ui.enabled": "false"}
-        for name, value in local.items():
+        usual = {"spark.master": given.master or "local[*]", "spark.log.level": "ERROR"}
+        if usual["spark.master"].startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            usual |= _ON_THIS_MACHINE
+        for name, value in usual.items():
             if not any(item.startswith(f"{name}=") for item in given.conf):
                 builder = builder.config(name, value)
-        if given.master is not None or "MASTER" not in os.environ:
-            builder = builder.master(given.master or "local[*]")
     spark = builder.getOrCreate()
     try:
         yield spark

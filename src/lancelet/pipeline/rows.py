@@ -11,12 +11,14 @@ from pyspark.sql.functions import col, lit, struct, to_json, xxhash64
 from lancelet.errors import InvalidInput
 from lancelet.storage.paths import split_uri
 
-__all__ = ["FINGERPRINT", "INPUT", "KIND", "MARK", "as_names", "beside", "content_mark", "identity", "quoted"]
+__all__ = ["FINGERPRINT", "INPUT", "KIND", "MARK", "SIZE", "as_names", "beside", "content_mark", "identity", "quoted"]
 
 #: Columns of the table: which input a row came from, and in which state the input and the declaration were.
 INPUT, FINGERPRINT = "_input", "_fingerprint"
 #: Columns of inputs while they are compared: what tells one state from another, and what is to become of the input.
 MARK, KIND = "__lancelet_mark", "__lancelet_kind"
+#: How many bytes an input has, where the source knows without reading it.
+SIZE = "__lancelet_size"
 # Every digit, so that values that differ are told apart.
 _JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",

@@ -11,6 +11,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lancelet.dataset.index_request import kind_of_request
 from lancelet.events import emit, span
 from lancelet.ops.job import readable_bytes
 from lancelet.pipeline.compacting import compacted, plan_compact
@@ -26,6 +27,7 @@ from lancelet.pipeline.state import CHANGED, GONE, NEW, Inputs, TableState, comp
 from lancelet.pipeline.transforming import code_of_transforms, register_functions, transformed
 from lancelet.pipeline.upkeep import cleaned_up, indexed, plan_clean_up, plan_index
 from lancelet.pipeline.writing import Written, remove_gone, write_inputs
+from lancelet.spark.address import Address
 from lancelet.storage import Store
 
 __all__ = ["plan", "run"]
@@ -74,8 +76,12 @@ class _Work:
     @staticmethod
     def of(spark: SparkSession, pipeline: Pipeline) -> _Work:
         """A pipeline in a session."""
-        uri = beside(pipeline.write.table, pipeline.folder)
+        # Absolute, because tasks run in other folders.
+        uri = Address(uri=beside(pipeline.write.table, pipeline.folder)).absolute().uri
         pipeline = replace(pipeline, write=replace(pipeline.write, table=uri))
+        for index in pipeline.index:
+            # Known before anything is written rather than after.
+            kind_of_request(index.type, index.parameters)
         register_functions(spark, pipeline)
         source = open_source(spark, pipeline)
         told = [source.code, *code_of_transforms(pipeline), *(code_of_embed(item, pipeline) for item in pipeline.embed)]
@@ -189,6 +195,8 @@ def _plan_write(inputs: Inputs, pipeline: Pipeline) -> StepPlan:
     commits = _commits(inputs, pipeline)
     parts = []
     if inputs.pending:
+        if inputs.size is not None:
+            parts.append(f"{readable_bytes(inputs.size)} read")
         parts.append(
             f"rows of {inputs.pending:,} inputs by {commits} commit{'s' * (commits > 1)}, mode {pipeline.write.mode}"
         )
@@ -201,25 +209,19 @@ def _write(work: _Work, inputs: Inputs) -> StepFigures:
     """Share by share of the inputs: read, transformed, embedded, and committed before the next."""
     pipeline, state = work.pipeline, work.state
     shares, done = _commits(inputs, pipeline), Written()
-    for number in range(shares):
+    numbers = inputs.full_shares(shares)
+    for place, number in enumerate(numbers, 1):
         chosen = inputs.share(number, shares)
         frame = work.rows(chosen)
         for item in pipeline.embed:
             frame = embedded(frame, embedder_of(item, pipeline))
-        message = f"pipeline {pipeline.name}: {_said(inputs, keeps=False)}" + (
-            f", part {number + 1} of {shares}" if shares > 1 else ""
-        )
+        part = f", part {place} of {len(numbers)}" if len(numbers) > 1 else ""
+        message = f"pipeline {pipeline.name}: {_said(inputs, keeps=False)}{part}"
         rows = named(frame, chosen, state.prefix)
-        goes = _goes(inputs, chosen, pipeline, first=number == 0)
+        goes = _goes(inputs, chosen, pipeline, first=place == 1)
         done += write_inputs(rows, chosen, inputs, state, pipeline.write, goes=goes, message=message)
-        emit(
-            "pipeline.commit",
-            pipeline=pipeline.name,
-            uri=state.uri,
-            version=done.version,
-            done=number + 1,
-            total=shares,
-        )
+        facts = {"version": done.version, "done": place, "total": len(numbers)}
+        emit("pipeline.commit", pipeline=pipeline.name, uri=state.uri, **facts)
     if inputs.gone and pipeline.write.deletes and not (shares and pipeline.write.mode == "sync"):
         done += remove_gone(inputs, state, f"pipeline {pipeline.name}: {inputs.gone:,} inputs gone")
     if inputs.pending:

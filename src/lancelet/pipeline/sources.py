@@ -21,7 +21,7 @@ from lancelet.format.flags import STABLE_ROW_IDS
 from lancelet.pipeline.declaration import Pipeline
 from lancelet.pipeline.declared_sources import FilesSource, FrameSource, LanceSource, PythonSource, SqlSource
 from lancelet.pipeline.references import code_of, resolved
-from lancelet.pipeline.rows import INPUT, MARK, as_names, beside, content_mark, identity
+from lancelet.pipeline.rows import INPUT, MARK, SIZE, as_names, beside, content_mark, identity
 from lancelet.spark.address import Address
 from lancelet.spark.frames import parallelism, read
 from lancelet.spark.spark_arrow import spark_arrow
@@ -42,7 +42,7 @@ class OpenSource(Protocol):
         """What decides, besides the inputs themselves, which rows come of them."""
 
     def marks(self) -> DataFrame:
-        """The inputs: names, and texts of which a change tells that the input changed."""
+        """The inputs: names, texts of which a change tells that the input changed, and sizes if they are known."""
 
     def rows(self, chosen: DataFrame) -> DataFrame:
         """The rows of those inputs that ``chosen`` names beside their marks, each with its input's name."""
@@ -101,13 +101,14 @@ class _Files:
         """Names, sizes and times; no file is opened."""
         found = self._found(lambda: self.spark.read.format("binaryFile").load(list(as_names(self.source.files))))
         size, time = col("_metadata.file_size"), unix_micros(col("_metadata.file_modification_time"))
-        return found.select(col("_metadata.file_path").alias(INPUT), concat_ws(" ", size, time).alias(MARK))
+        name = col("_metadata.file_path").alias(INPUT)
+        return found.select(name, concat_ws(" ", size, time).alias(MARK), size.alias(SIZE))
 
     def rows(self, chosen: DataFrame) -> DataFrame:
         """The rows of those files, which alone are opened."""
         # Spark takes patterns, not names.
         names = [re.sub(r"([{}\[\]*?\\])", r"\\\1", unquote(row[0])) for row in chosen.select(INPUT).collect()]
-        return self._read(names)
+        return self._read(names) if names else self._read(list(as_names(self.source.files))).where("false")
 
     def all_rows(self) -> DataFrame:
         """The rows of all files, without their names."""

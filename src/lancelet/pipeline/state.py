@@ -31,10 +31,11 @@ from pyspark.sql.functions import (
     xxhash64,
 )
 from pyspark.sql.functions import max as most
+from pyspark.sql.functions import sum as total
 from pyspark.sql.types import StructField
 
 from lancelet.errors import InvalidInput
-from lancelet.pipeline.rows import FINGERPRINT, INPUT, KIND, MARK, quoted
+from lancelet.pipeline.rows import FINGERPRINT, INPUT, KIND, MARK, SIZE, quoted
 from lancelet.spark.address import Address
 from lancelet.spark.frames import read
 from lancelet.spark.table import LanceTable
@@ -111,11 +112,21 @@ class Inputs:
     changed: int
     gone: int
     same: int
+    #: Bytes of those that are to be read; None where the source does not know.
+    size: int | None = None
 
     @property
     def pending(self) -> int:
         """How many are to be read."""
         return self.new + self.changed
+
+    def full_shares(self, shares: int) -> list[int]:
+        """The shares that have inputs at all: which one an input is in is left to a hash of its name."""
+        if shares <= 1:
+            return list(range(shares))
+        bucket = pmod(xxhash64(INPUT), lit(shares)).alias("bucket")
+        found = self.frame.where(col(KIND).isin(NEW, CHANGED)).select(bucket).distinct().collect()
+        return sorted(row.bucket for row in found)
 
     def share(self, number: int, shares: int) -> DataFrame:
         """One of several shares of the inputs that are to be read, of about the same size."""
@@ -141,15 +152,19 @@ def compared(marks: DataFrame, state: TableState, code: str, *, append: bool) ->
     An input is as it was if all of its rows are of its state; with ``append`` if any are.
     """
     states, none = "__lancelet_states", "__lancelet_none"
-    here = marks.select(INPUT, MARK, xxhash64(MARK, lit(code)).alias(FINGERPRINT), lit(0).alias(_SIDE))
+    size_of = col(SIZE) if SIZE in marks.columns else lit(None)
+    print_of = xxhash64(MARK, lit(code)).alias(FINGERPRINT)
+    here = marks.select(INPUT, MARK, print_of, lit(0).alias(_SIDE), size_of.cast("long").alias(SIZE))
     sides = here
     for side, pairs in ((1, state.pairs()), (2, state.empty())):
-        sides = sides.union(pairs.select(INPUT, lit(None).cast("string"), FINGERPRINT, lit(side)))
+        nothing_more = lit(None).cast("string"), FINGERPRINT, lit(side), lit(None).cast("long")
+        sides = sides.union(pairs.select(INPUT, *nothing_more))
     # One shuffle for all three: inputs are found by their names.
     joined = sides.groupBy(INPUT).agg(
         first(when(col(_SIDE) == 0, col(MARK)), ignorenulls=True).alias(MARK),
         first(when(col(_SIDE) == 0, col(FINGERPRINT)), ignorenulls=True).alias(FINGERPRINT),
         count(when(col(_SIDE) == 0, 1)).alias(_COPIES),
+        most(SIZE).alias(SIZE),
         collect_set(when(col(_SIDE) == 1, col(FINGERPRINT))).alias(states),
         collect_set(when(col(_SIDE) == 2, col(FINGERPRINT))).alias(none),
     )
@@ -158,16 +173,20 @@ def compared(marks: DataFrame, state: TableState, code: str, *, append: bool) ->
     nothing = array_contains(none, col(FINGERPRINT)) & (lit(append) | unknown)
     kind = when(col(_COPIES) == 0, GONE).when(alike | nothing, SAME).when(unknown, NEW).otherwise(CHANGED)
     known = joined.where((col(_COPIES) > 0) | ~unknown)
-    frame = known.select(INPUT, MARK, FINGERPRINT, _COPIES, kind.alias(KIND)).localCheckpoint(eager=False)
+    frame = known.select(INPUT, MARK, FINGERPRINT, _COPIES, SIZE, kind.alias(KIND)).localCheckpoint(eager=False)
     rows = frame.groupBy(KIND).agg(
-        count(lit(1)).alias("n"), most(_COPIES).alias("copies"), most(col(INPUT).isNull()).alias("unnamed")
+        count(lit(1)).alias("n"),
+        total(SIZE).alias("size"),
+        most(_COPIES).alias("copies"),
+        most(col(INPUT).isNull()).alias("unnamed"),
     )
     counts = {row[KIND]: row for row in rows.collect()}
-    _check(
-        frame, any(row.unnamed for row in counts.values()), max((row.copies or 0 for row in counts.values()), default=0)
-    )
+    copies = max((row.copies or 0 for row in counts.values()), default=0)
+    _check(frame, any(row.unnamed for row in counts.values()), copies)
     found = {kind: counts[kind].n if kind in counts else 0 for kind in (NEW, CHANGED, GONE, SAME)}
-    return Inputs(frame.drop(_COPIES), found[NEW], found[CHANGED], found[GONE], found[SAME])
+    sizes = [counts[kind].size for kind in (NEW, CHANGED) if kind in counts]
+    read = None if any(size is None for size in sizes) else sum(sizes)
+    return Inputs(frame.drop(_COPIES), found[NEW], found[CHANGED], found[GONE], found[SAME], read)
 
 
 def _check(frame: DataFrame, unnamed: bool, copies: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from lancelet.dataset.index_request import kind_of_request
+from lancelet.ops.index.create import plan_create_index
 from lancelet.ops.index.describe import DescribedIndex, described_indexes
 from lancelet.ops.job import readable_bytes
 from lancelet.pipeline.declaration import Cleanup, Index
@@ -39,7 +41,9 @@ def plan_index(state: TableState, index: Index) -> StepPlan:
         return StepPlan("index", f"{name}: made once there are rows")
     found, rows = _existing(state, index)
     if found is None:
-        return StepPlan("index", f"{name}: made of {rows:,} rows", facts={"rows": rows})
+        kind, said = kind_of_request(index.type, index.parameters)
+        made = plan_create_index(state.address.open(), index.column, kind, name=index.name, parameters=said)
+        return StepPlan("index", f"{name}: made of {rows:,} rows, {made.cost}", facts={"rows": rows})
     if not rows:
         return StepPlan("index", f"{name}: up to date", idle=True)
     return StepPlan("index", f"{name}: {rows:,} rows put in", facts={"rows": rows})
