@@ -292,6 +292,18 @@ def condition(history: History, rows: pa.Table, depth: int = 0) -> str:
     return f"{column.name} IS NULL" if text is None else text
 
 
+def without_nulls(rows: pa.Table, keys: list[int], text: str) -> list[int]:
+    """Those of some rows that have no null in a column that a condition names."""
+    named = [name for name in rows.schema.names if name in text]
+    null = {
+        key
+        for name in named
+        for key, missing in zip(rows["key"].to_pylist(), rows[name].is_null().to_pylist(), strict=True)
+        if missing
+    }
+    return [key for key in keys if key not in null]
+
+
 def check(history: History, filters: int) -> None:
     """Every way to read finds the same rows for some conditions."""
     theirs: Any = lance.dataset(history.path)
@@ -303,12 +315,17 @@ def check(history: History, filters: int) -> None:
         told = f"{text}\nafter {'; '.join(history.told)}"
         expected = theirs.to_table(columns=["key"], filter=text, use_scalar_index=False)["key"].to_pylist()
         scanned = ours.to_table(columns=["key"], filter=text, use_scalar_index=False)["key"].to_pylist()
-        assert scanned == expected, f"scan: {told}"
+        if scanned != expected:
+            # pylance makes a plain false of two lists without a common value, and of its negation true: for nulls too.
+            assert without_nulls(rows, expected, text) == without_nulls(rows, scanned, text), f"scan: {told}"
+            assert " IN " in text, f"scan: {told}"
+            assert set(scanned) < set(expected), f"scan: {told}"
+            expected = scanned
         found = ours.to_table(columns=["key"], filter=text)["key"].to_pylist()
         assert found == expected, f"index: {told}\n{ours.scanner(filter=text).explain_plan()}"
         assert ours.count_rows(text) == len(expected), f"count: {told}"
         # With stable row ids pylance takes the answer of one segment for rows that another one covers by now.
-        if not history.stable:
+        if not history.stable and expected is not scanned:
             other = theirs.to_table(columns=["key"], filter=text)["key"].to_pylist()
             assert sorted(other) == sorted(expected), f"pylance's index: {told}"
 
