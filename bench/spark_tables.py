@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bench.corpus import DIRECTORY, scale
 
-__all__ = ["ROWS", "all_processes", "ended_processes", "lance_table", "parquet_files", "session"]
+__all__ = ["ROWS", "all_processes", "lance_table", "parquet_files", "session"]
 
 #: Rows of each table, and how many fragments and Parquet files they are in.
 ROWS = {"wide": 200_000, "narrow": 2_000_000}
@@ -106,9 +106,3 @@ def all_processes() -> float:
         except psutil.Error:
             continue
     return sum(_used.values())
-
-
-def ended_processes() -> float:
-    """CPU seconds of the processes that this one has started and waited for."""
-    used = os.times()
-    return used.children_user + used.children_system
