@@ -240,6 +240,21 @@ def test_clauses_count_in_their_order_and_set_columns_of_their_own(spark: SparkS
     assert leftovers(place) == []
 
 
+def test_a_merge_deletes_and_inserts_where_a_column_may_not_be_null(spark: SparkSession, tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", pa.int32(), nullable=False)])
+    lance.write_dataset(pa.table([range(10), range(10)], schema=schema), str(tmp_path / "t"))
+    table = LanceTable.forPath(spark, tmp_path / "t")
+    source = spark.range(8, 12).selectExpr("id", "cast(id as int) x", "nullif(cast(id as int), 11) y")
+    merge = table.merge(source, "target.id = source.id").whenMatchedDelete()
+    with pytest.raises((InvalidInput, PySparkException), match="may not be"):
+        merge.whenNotMatchedInsert(values={"id": "source.id", "x": "source.y"}).execute()
+    figures = merge.whenNotMatchedInsertAll().execute()
+    assert (figures.num_deleted_rows, figures.num_inserted_rows) == (2, 2)
+    assert sorted(row["id"] for row in contents(tmp_path / "t")) == [*range(8), 10, 11]
+    assert lance.dataset(str(tmp_path / "t")).schema == schema
+    assert leftovers(tmp_path / "t") == []
+
+
 def test_a_row_that_would_be_changed_twice_is_refused_unless_it_goes(spark: SparkSession, tmp_path: Path) -> None:
     place = make(tmp_path / "t")
     table = LanceTable.forPath(spark, place)

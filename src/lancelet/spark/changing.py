@@ -108,7 +108,8 @@ def plan_changing(
     values do not fit their columns.
     """
     names = tuple(dict.fromkeys(name for clause in clauses for name in clause.columns))
-    given = stored_columns(snapshot, names)
+    # Rows of clauses that give a column no value have null there: whether the others may is seen clause by clause.
+    given = [item.with_nullable(True) for item in stored_columns(snapshot, names)]
     target = pa.schema([*given, *_MARKS])
     fit = Fit(target, tuple(range(len(target))), address.storage_options, converts=True)
     check_fit(source, fit)
@@ -201,7 +202,7 @@ class _Changes:
     """The changes of a task, parted by clauses, while what they take out of the table is noted."""
 
     def __init__(self, changing: Changing) -> None:
-        self._fit, self._clauses = changing.fit, changing.clauses
+        self._fit, self._clauses, self._outs = changing.fit, changing.clauses, changing.outs
         self._deletes = np.array([item.action is Action.DELETE for item in changing.clauses])
         self._leaving = [no_rows()]
         #: The last row so far, and whether it is deleted: the next may be the same.
@@ -223,7 +224,19 @@ class _Changes:
                 self.rows[number] += len(mine)
                 chosen = rows if len(mine) == len(numbers) else rows.take(pa.array(mine))
                 known = clause.action is not Action.INSERT
-                yield clause, chosen.select(clause.columns), concerned[mine] if known else no_rows()
+                yield clause, self._without_nulls(clause, chosen), concerned[mine] if known else no_rows()
+
+    def _without_nulls(self, clause: Clause, rows: pa.Table) -> pa.Table:
+        """The columns that a clause gives values; InvalidInput where one has nulls that may have none."""
+        if clause.action is Action.DELETE:
+            return rows.select([])
+        chosen = rows.select(clause.columns)
+        fields = [self._outs[clause.columns].source.field(name) for name in clause.columns]
+        for item, column in zip(fields, chosen.columns, strict=True):
+            if column.null_count and not item.nullable:
+                found = f"{column.null_count:,} values are null, and the column may not be"
+                raise InvalidInput(found, column=item.name)
+        return chosen.cast(pa.schema(fields, chosen.schema.metadata))
 
     def _check(self, addresses: UInt64s, deleted: npt.NDArray[np.bool_]) -> None:
         if not len(addresses):
