@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import eq
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from google.protobuf.message import Message
@@ -17,6 +17,14 @@ from lancelet.format.protos import table_pb2 as wire
 from lancelet.format.wire import parse_message
 
 __all__ = ["Fragments"]
+
+
+class _Counts(NamedTuple):
+    """What the fragments say about their rows: numbers by place, and the places that have a deletion file."""
+
+    physical: NDArray[np.uint64]
+    deleted: NDArray[np.uint64]
+    with_deletions: list[int]
 
 
 class Fragments(Sequence[Fragment]):
@@ -32,7 +40,7 @@ class Fragments(Sequence[Fragment]):
     [7, 8]
     """
 
-    __slots__ = ("_holder", "_ids", "_messages")
+    __slots__ = ("_counts", "_holder", "_ids", "_messages")
 
     # What protobuf parsed, as it is: a Python object for each of 100,000 fragments costs more than parsing them.
     _holder: wire.Manifest
@@ -44,6 +52,7 @@ class Fragments(Sequence[Fragment]):
         self._holder = holder
         self._messages: Sequence[wire.Fragment] = holder.fragments
         self._ids: NDArray[np.uint64] | None = None
+        self._counts: _Counts | None = None
 
     @staticmethod
     def of_message(message: wire.Manifest) -> Fragments:
@@ -103,25 +112,38 @@ class Fragments(Sequence[Fragment]):
 
     def physical_rows(self) -> NDArray[np.int64]:
         """Rows in the files of each fragment; 0 where the writer did not say."""
-        return _counts(np.fromiter((item.physical_rows for item in self._messages), np.uint64, len(self)))
+        return _checked(self._counted().physical)
 
     def deleted_rows(self) -> NDArray[np.int64]:
         """Deleted rows of each fragment; 0 also where a deletion file does not say (see :meth:`without_counts`)."""
-        # An absent message reads as an empty one, which counts nothing.
-        counts = (item.deletion_file.num_deleted_rows for item in self._messages)
-        return _counts(np.fromiter(counts, np.uint64, len(self)))
+        return _checked(self._counted().deleted)
 
     def without_counts(self) -> list[int]:
         """Places of the fragments that do not say how many rows they have, or how many of them are deleted."""
-        return [
-            place
-            for place, item in enumerate(self._messages)
-            if not item.physical_rows or (item.HasField("deletion_file") and not item.deletion_file.num_deleted_rows)
-        ]
+        counts = self._counted()
+        without = counts.physical == 0
+        without[counts.with_deletions] |= counts.deleted[counts.with_deletions] == 0
+        places: list[int] = np.flatnonzero(without).tolist()
+        return places
 
     def with_deletions(self) -> list[int]:
         """Places of the fragments with a deletion file."""
-        return [place for place, item in enumerate(self._messages) if item.HasField("deletion_file")]
+        return self._counted().with_deletions.copy()
+
+    def _counted(self) -> _Counts:
+        """All counts by one walk: what takes time is the object that protobuf makes of each fragment it shows."""
+        if self._counts is None:
+            physical: list[int] = []
+            deleted: dict[int, int] = {}
+            for place, item in enumerate(self._messages):
+                physical.append(item.physical_rows)
+                if item.HasField("deletion_file"):
+                    deleted[place] = item.deletion_file.num_deleted_rows
+            with_deletions = list(deleted)
+            counts = np.zeros(len(physical), np.uint64)
+            counts[with_deletions] = np.fromiter(deleted.values(), np.uint64, len(deleted))
+            self._counts = _Counts(np.array(physical, np.uint64), counts, with_deletions)
+        return self._counts
 
     def num_data_files(self) -> int:
         """Data files of all fragments together."""
@@ -177,7 +199,7 @@ class Fragments(Sequence[Fragment]):
         return Fragments.of_message(message)
 
 
-def _counts(values: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _checked(values: NDArray[np.uint64]) -> NDArray[np.int64]:
     # Rows are addressed by 32 bits, so larger counts are no counts.
     if len(values) and values.max() > 1 << 32:
         raise Corrupt(f"a fragment counts {values.max()} rows, expected at most {1 << 32}")

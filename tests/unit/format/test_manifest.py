@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import time
 from dataclasses import replace
 
@@ -212,6 +213,23 @@ def test_fragments_are_replaced_left_out_and_added_without_touching_the_list_the
 def test_counts_beyond_what_rows_can_be_addressed_are_corrupt() -> None:
     with pytest.raises(Corrupt, match="counts"):
         Fragments([Fragment(0, physical_rows=1 << 40)]).physical_rows()
+
+
+def test_fragments_are_looked_at_once_for_all_their_counts() -> None:
+    fragments, looks = many(20), list[object]()
+    sys.setprofile(lambda _, event, what: looks.append(what.__name__) if event == "c_call" else None)
+    try:
+        fragments.physical_rows(), fragments.deleted_rows(), fragments.without_counts(), fragments.with_deletions()
+    finally:
+        sys.setprofile(None)
+    assert looks.count("HasField") == len(fragments)
+
+
+def test_fragments_whose_deletion_file_does_not_say_how_many_rows_it_has_are_without_counts() -> None:
+    silent = DeletionFile(DeletionKind.BITMAP, 1, 1, None)
+    fragments = Fragments([*many(2), Fragment(2, physical_rows=5, deletion_file=silent)])
+    assert (fragments.without_counts(), fragments.with_deletions()) == ([2], [0, 2])
+    assert fragments.deleted_rows().tolist() == [10, 0, 0]
 
 
 @pytest.mark.timing
