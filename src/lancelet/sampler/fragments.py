@@ -65,7 +65,7 @@ class ShardedFragmentSampler(FragmentSampler):
 
     >>> import lancelet
     >>> dataset = lancelet.write_dataset(pa.table({"x": [1, 2, 3]}), "memory://shared-out", max_rows_per_file=1)
-    >>> [batch["x"].to_pylist() for batch in ShardedFragmentSampler(0, 2)(dataset)]
+    >>> [batch["x"].to_pylist() for batch in ShardedFragmentSampler(0, 2)(dataset, batch_size=1)]
     [[1], [3]]
     """
 
