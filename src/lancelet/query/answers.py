@@ -9,9 +9,10 @@ import numpy as np
 
 from lancelet.errors import Corrupt
 from lancelet.index.answers import Answer, Domain, Skipped
-from lancelet.query.filters import Both, Either, FilterPlan, IndexLookup, Lookups, Negated, open_segment
+from lancelet.query.filters import Both, Either, FilterPlan, IndexLookup, Lookups, Negated
 from lancelet.query.opened import OpenTable
 from lancelet.query.row_ids import addresses_of
+from lancelet.query.segments import open_segment
 from lancelet.rows.addresses import NO_ADDRESS
 from lancelet.rows.bitmaps import BitMap, to_values
 from lancelet.rows.masks import SelectionMask

@@ -14,9 +14,10 @@ import pyarrow as pa
 from lancelet.encodings.budget import is_fixed, row_bits
 from lancelet.expr import Expr
 from lancelet.index.answers import Skipped
-from lancelet.query.filters import Both, Either, FilterPlan, IndexLookup, Lookups, Negated, covered_by, open_segment
+from lancelet.query.filters import Both, Either, FilterPlan, IndexLookup, Lookups, Negated, covered_by
 from lancelet.query.opened import OpenTable
 from lancelet.query.reads import reads_of
+from lancelet.query.segments import open_segment
 
 __all__ = ["Choice", "choose", "covered_rows"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,6 +67,8 @@ class TableFacts:
         # Weak: whoever asks holds the manifest, and facts must not keep it alive.
         self._manifest = weakref.ref(manifest)
         self._indexes: tuple[IndexMetadata, ...] | None = None
+        #: What else is worth finding once, under a key of whoever finds it.
+        self.kept: dict[Hashable, object] = {}
 
     @property
     def manifest(self) -> Manifest:

@@ -7,25 +7,19 @@ not exact names rows that may fulfil the part, so it is checked, too, but for th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import pyarrow as pa
-
 from lancelet.errors import Unsupported
 from lancelet.expr import Expr
-from lancelet.format.fields import Field, Schema
 from lancelet.format.indexes import IndexMetadata
 from lancelet.index.answers import OpenIndex, Skipped
-from lancelet.index.open import open_index
 from lancelet.index.queries import Query
-from lancelet.query.moved import moves_for
+from lancelet.query.facts import facts_of
 from lancelet.query.parts import parts_of
-from lancelet.query.request import column_named
+from lancelet.query.segments import Segment, SegmentsByPath, open_segment, segments_by_path
 from lancelet.query.terms import All, Any, Node, Not, Term, terms_of
-from lancelet.rows.bitmaps import parse_bitmap
-from lancelet.rows.moves import Moves
 from lancelet.table.paths import Places
 
 __all__ = [
@@ -35,23 +29,10 @@ __all__ = [
     "IndexLookup",
     "Lookups",
     "Negated",
-    "Segment",
     "covered_by",
     "is_exact",
-    "open_segment",
     "plan_filter",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment of an index, and those of the table's fragments that it covers."""
-
-    metadata: IndexMetadata
-    kind: pa.DataType
-    fragments: frozenset[int]
-    #: Where rows went that the segment may name by the addresses they had; None where none did.
-    moves: Moves | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +96,10 @@ class FilterPlan:
         return any(item is not None for item in self.lookups)
 
 
-def plan_filter(
-    condition: Expr, indexes: Sequence[IndexMetadata], places: Places, schema: pa.Schema, *, stable_row_ids: bool
-) -> FilterPlan:
+def plan_filter(condition: Expr, indexes: Sequence[IndexMetadata], places: Places) -> FilterPlan:
     """How indexes can answer a condition. Nothing is read: indexes are opened only to ask what they can be asked."""
     parts = parts_of(condition)
-    choices = _Choices(indexes, places, schema, stable_row_ids=stable_row_ids)
+    choices = _Choices(indexes, places)
     lookups: list[Lookups | None] = []
     covered: list[frozenset[int]] = []
     for part in parts:
@@ -145,28 +124,15 @@ def covered_by(lookups: Lookups) -> frozenset[int]:
 class _Choices:
     """The indexes of a version by the column that they are over, and the questions that they take."""
 
-    def __init__(
-        self, indexes: Sequence[IndexMetadata], places: Places, schema: pa.Schema, *, stable_row_ids: bool
-    ) -> None:
-        self._places, self._stable = places, stable_row_ids
+    def __init__(self, indexes: Sequence[IndexMetadata], places: Places) -> None:
+        self._places, self._stable = places, facts_of(places.manifest).stable_row_ids
         self.skipped: list[str] = []
-        self.by_path: dict[tuple[str, ...], dict[str, list[Segment]]] = {}
+        self.by_path: SegmentsByPath = {}
         try:
-            moves = moves_for(indexes, places)
+            self.by_path = segments_by_path(indexes, places)
         except Unsupported as error:
             # Rows may be anywhere by now: no index is of use.
             self.skipped.append(str(error))
-            return
-        paths = _paths(places.manifest.schema)
-        present = frozenset(places.manifest.fragments.ids().tolist()) if indexes else frozenset()
-        for item in indexes:
-            path = paths.get(item.keyed_fields[0]) if len(item.keyed_fields) == 1 else None
-            if path is None or item.fragment_bitmap is None:
-                continue
-            named = parse_bitmap(item.fragment_bitmap, f"coverage of index {item.name!r}")
-            fragments = frozenset(named if moves is None else moves.of_fragments(named)) & present
-            kind = column_named(".".join(path), schema).type
-            self.by_path.setdefault(path, {}).setdefault(item.name, []).append(Segment(item, kind, fragments, moves))
 
     def answer(self, node: Node, *, nulls: bool) -> Lookups | None:
         """The lookups for a condition; ``nulls`` where it is part of one that is turned around."""
@@ -216,12 +182,6 @@ class _Choices:
         return open_segment(segment, self._places, stable_row_ids=self._stable)
 
 
-def open_segment(segment: Segment, places: Places, *, stable_row_ids: bool) -> OpenIndex | Skipped:
-    """The index of a segment; nothing is read."""
-    store, folder = places.index(segment.metadata)
-    return open_index(store, folder, segment.metadata, segment.kind, stable_row_ids=stable_row_ids)
-
-
 #: Types whose answers say too much, the worst first: another index is preferred.
 _COARSE = ("ZONEMAP", "BLOOMFILTER", "NGRAM")
 
@@ -242,16 +202,3 @@ def is_exact(lookups: Lookups) -> bool:
         case Both(parts, exact):
             return exact and all(map(is_exact, parts))
     return all(map(is_exact, lookups.parts))
-
-
-def _paths(schema: Schema) -> Mapping[int, tuple[str, ...]]:
-    """The path to each field that is not below a list, by its id."""
-
-    def walk(fields: Iterable[Field], above: tuple[str, ...]) -> Iterable[tuple[int, tuple[str, ...]]]:
-        for item in fields:
-            path = (*above, item.name)
-            yield item.id, path
-            if item.logical_type == "struct":
-                yield from walk(item.children, path)
-
-    return dict(walk(schema.fields, ()))

@@ -9,10 +9,10 @@ import pyarrow as pa
 from lancelet.expr import Call, Column, Expr, Literal
 from lancelet.index.scalar.btree.search import BTreeIndex
 from lancelet.query.answers import answers_of
-from lancelet.query.filters import FilterPlan, IndexLookup, open_segment, plan_filter
+from lancelet.query.filters import FilterPlan, IndexLookup, plan_filter
 from lancelet.query.opened import OpenTable
 from lancelet.query.plan import ScanPlan, Sort
-from lancelet.query.routes import route_for
+from lancelet.query.segments import open_segment
 
 __all__ = ["narrowed"]
 
@@ -42,14 +42,12 @@ def narrowed(sort: Sort, table: OpenTable) -> ScanPlan:
         condition = Call("<=" if sort.keys[0].ascending else ">=", (key, Literal(value)), pa.bool_())
         plan = _answered(sort, table, condition)
         if plan.uses_indexes and _live_rows(plan, table) >= most:
-            route = route_for(scan.stored, condition, scan.reads)
-            return replace(scan, request=replace(scan.request, filter=condition), filter=plan, route=route)
+            return replace(scan, request=replace(scan.request, filter=condition), filter=plan)
     return scan
 
 
 def _answered(sort: Sort, table: OpenTable, condition: Expr) -> FilterPlan:
-    facts = table.facts
-    return plan_filter(condition, sort.indexes, table.places, facts.bound, stable_row_ids=facts.stable_row_ids)
+    return plan_filter(condition, sort.indexes, table.places)
 
 
 def _index(sort: Sort, table: OpenTable, key: Column) -> BTreeIndex | None:

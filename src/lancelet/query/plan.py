@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +106,7 @@ class Fetch:
     outputs: tuple[BlobOutput, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScanPlan:
     """How a scan goes: what is asked of indexes, then for each piece of a fragment the steps of its route."""
 
@@ -113,11 +114,8 @@ class ScanPlan:
     #: The columns to hand out, in order, and what each stands for.
     schema: pa.Schema
     outputs: tuple[tuple[str, Expr], ...]
-    #: How rows are found of which no index says anything, and how indexes help where they do.
-    route: Route
+    #: How indexes help to find rows.
     filter: FilterPlan | None
-    #: All that the outputs are made of.
-    reads: Reads
     stored: Schema
     fragments: Sequence[Fragment]
     counts: FragmentCounts
@@ -133,6 +131,16 @@ class ScanPlan:
     sort: Sort | None = None
     search: Search | None = None
     fetch: Fetch | None = None
+
+    @cached_property
+    def reads(self) -> Reads:
+        """All that the outputs are made of."""
+        return reads_of(self.stored, [expr for _, expr in self.outputs])
+
+    @cached_property
+    def route(self) -> Route:
+        """How rows are found of which no index says anything."""
+        return route_for(self.stored, self.request.filter if self.search is None else None, self.reads)
 
     def pieces(self, wanted: Callable[[int], bool] | None = None) -> Iterator[Piece]:
         """The pieces, in order; of fragments by id that are wanted."""
@@ -195,25 +203,21 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     fetch = _fetch(snapshot, request, outputs) if request.blob_handling is BlobHandling.ALL_BINARY else None
     for blob in () if fetch is None else fetch.outputs:
         schema = schema.set(blob.place, blob.as_bytes(schema.field(blob.place)))
-    reads = reads_of(facts.stored, [expr for _, expr in outputs])
     places = None if request.fragments is None else tuple(map(facts.place_of, request.fragments))
     fragments = snapshot.manifest.fragments
     # Rows without any column are the same in every order.
     search = None if request.nearest is None else _search(snapshot, request, facts, request.nearest)
     ordered = search is None and request.order_by and outputs
-    sort = _sort(snapshot, request, facts, outputs, reads) if ordered else None
+    sort = _sort(snapshot, request, facts, outputs) if ordered else None
     limited = sort is None and search is None and (request.limit is not None or request.offset > 0)
     counted = not request.include_deleted and not request.ranges and not facts.counts.unknown
     chosen = request.allowed_rows is not None or request.blocked_rows is not None
     cut = limited and counted and request.filter is None and not chosen
-    condition = request.filter if search is None else None
     return ScanPlan(
         request,
         schema,
         outputs,
-        route_for(facts.stored, condition, reads),
         _filter(snapshot, request, facts) if search is None else None,
-        reads,
         facts.stored,
         fragments if places is None else [fragments[place] for place in places],
         facts.counts,
@@ -250,18 +254,12 @@ def _filter(snapshot: Snapshot, request: ScanRequest, facts: TableFacts) -> Filt
     indexes = facts.indexes(snapshot) if usable else ()
     if not indexes and not chosen:
         return None
-    places = Places.of(snapshot)
-    return plan_filter(request.filter, indexes, places, facts.bound, stable_row_ids=facts.stable_row_ids)
+    return plan_filter(request.filter, indexes, Places.of(snapshot))
 
 
-def _sort(
-    snapshot: Snapshot,
-    request: ScanRequest,
-    facts: TableFacts,
-    outputs: Sequence[tuple[str, Expr]],
-    reads: Reads,
-) -> Sort:
+def _sort(snapshot: Snapshot, request: ScanRequest, facts: TableFacts, outputs: Sequence[tuple[str, Expr]]) -> Sort:
     """The order that a request asks for."""
+    reads = reads_of(facts.stored, [expr for _, expr in outputs])
     _check_order(request.order_by)
     ordering = [(f"{number}", item.expr) for number, item in enumerate(request.order_by)]
     needed = rest_of(reads, [Step(reads_of(facts.stored, [item.expr for item in request.order_by]), TRUE)])

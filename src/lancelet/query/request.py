@@ -145,12 +145,15 @@ def column_named(name: str, schema: pa.Schema) -> Column:
     >>> column_named("s.x", pa.schema({"s": pa.struct({"x": pa.int8()})})).path
     ('s', 'x')
     """
-    steps = (name,) if schema.get_field_index(name) >= 0 else _steps(name)
+    place = schema.get_field_index(name)
+    if place >= 0:
+        return Column((name,), schema.field(place).type)
+    steps = _steps(name)
     kind: pa.DataType = pa.struct(list(schema))
-    for place, step in enumerate(steps):
+    for depth, step in enumerate(steps):
         known = [kind.field(at).name for at in range(kind.num_fields)] if pat.is_struct(kind) else []
         if step not in known:
-            owner = f" in {'.'.join(steps[:place])!r}" if place else ""
+            owner = f" in {'.'.join(steps[:depth])!r}" if depth else ""
             near = get_close_matches(step, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known[:20])}"
             raise InvalidInput(f"there is no column {step!r}{owner}", column=name, hint=hint)
