@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lancelet.errors import Corrupt, InvalidInput, Unsupported
+from lancelet.format.fragment_list import Fragments
 from lancelet.format.indexes import IndexMetadata
 from lancelet.format.manifest import Manifest
 from lancelet.format.versions import FileVersion
@@ -95,10 +96,10 @@ FLAGS: dict[int, Flag] = {
 _KEPT = MIXED_VERSIONS.value | TAGGED_REUSE.value | MANAGED_BLOBS.value
 
 
-def _are_mixed(manifest: Manifest) -> bool:
+def _are_mixed(manifest: Manifest, fragments: Fragments) -> bool:
     """Whether files are of several versions, or of one that is not the table's own."""
     # A version may be told by more than one pair of numbers.
-    found = {FileVersion.known(*pair) or pair for pair in manifest.fragments.versions()}
+    found = {FileVersion.known(*pair) or pair for pair in fragments.versions()}
     own = None if manifest.data_format is None else _own_version(manifest.data_format.version)
     return len(found) > 1 or bool(found and own is not None and own not in found)
 
@@ -161,6 +162,7 @@ def _check_pairs(manifest: Manifest) -> None:
 def flags_for(
     manifest: Manifest,
     *,
+    fragments: Fragments | None = None,
     indexes: Iterable[IndexMetadata] = (),
     stable_row_ids: bool | None = None,
     transaction_file: bool = True,
@@ -168,27 +170,27 @@ def flags_for(
     """The reader's and the writer's word for what is in a manifest about to be written.
 
     ``manifest`` has the words of the version before, from which flags that stay are kept.
-    ``stable_row_ids`` None means: as before.
+    ``fragments`` are those to look at where not all need it. ``stable_row_ids`` None means: as before.
 
     >>> from lancelet.format.fields import Schema
     >>> flags_for(Manifest(Schema(()), config={"a": "1"}))
     (0, 8)
     """
-    fragments = manifest.fragments
+    seen = manifest.fragments if fragments is None else fragments
     stable = bool(manifest.reader_flags & STABLE_ROW_IDS.value) if stable_row_ids is None else stable_row_ids
-    some, every = fragments.row_ids_known()
+    some, every = seen.row_ids_known()
     if (some or stable) and not every:
         raise InvalidInput("some fragments have no row ids, expected them in all, because the table's are stable")
     conditions = {
-        DELETION_FILES: bool(fragments.with_deletions()),
+        DELETION_FILES: bool(seen.with_deletions()),
         STABLE_ROW_IDS: some or stable,
         TABLE_CONFIG: bool(manifest.config),
         BASE_PATHS: bool(manifest.base_paths),
         NO_TRANSACTION_FILE: not transaction_file,
-        OVERLAY_FILES: fragments.overlaid(),
+        OVERLAY_FILES: seen.overlaid(),
         COVERING_INDEXES: any(index.covering_fields for index in indexes),
-        MIXED_VERSIONS: _are_mixed(manifest),
-        SPILLED_LINEAGE: fragments.spilled(),
+        MIXED_VERSIONS: _are_mixed(manifest, seen),
+        SPILLED_LINEAGE: seen.spilled(),
         UNIQUE_FIELD_IDS: manifest.max_allocated_field_id is not None,
     }
     both = sum(flag.value for flag, holds in conditions.items() if holds and flag.words is Words.BOTH)

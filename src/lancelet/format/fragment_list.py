@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import eq
 from typing import NamedTuple, overload
 
@@ -14,7 +14,7 @@ from lancelet.errors import Corrupt
 from lancelet.format.fragments import Fragment, fragment_message, read_fragment
 from lancelet.format.preserve import unknown_of
 from lancelet.format.protos import table_pb2 as wire
-from lancelet.format.wire import parse_message
+from lancelet.format.wire import parse_message, write_message
 
 __all__ = ["Fragments"]
 
@@ -71,6 +71,10 @@ class Fragments(Sequence[Fragment]):
         copy = wire.Manifest()
         copy.CopyFrom(self._holder)
         return copy
+
+    def serialized(self) -> bytes:
+        """The bytes of such a message, made without a copy of it."""
+        return write_message(self._holder)
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -187,16 +191,21 @@ class Fragments(Sequence[Fragment]):
         """A copy in which fragments are replaced or, for None, left out by their ids, with others put at the end."""
         message = self.message()
         copy = message.fragments
-        ids = self.ids()
-        places = np.flatnonzero(np.isin(ids, np.fromiter(changes, np.uint64, len(changes)))) if changes else ids[:0]
-        for place in reversed(places.tolist()):
-            new = changes[int(ids[place])]
+        for place in self._places_of(changes):
+            new = changes[copy[place].id]
             if new is None:
                 del copy[place]
             else:
                 copy[place].CopyFrom(fragment_message(new))
         copy.extend(fragment_message(item) for item in added)
         return Fragments.of_message(message)
+
+    def _places_of(self, ids: Collection[int]) -> list[int]:
+        """Where the fragments with some ids stand, the last first."""
+        if not ids:
+            return []
+        places: list[int] = np.flatnonzero(np.isin(self.ids(), np.fromiter(ids, np.uint64, len(ids)))).tolist()
+        return places[::-1]
 
 
 def _checked(values: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -146,7 +146,7 @@ def parse_manifest(data: bytes | memoryview) -> Manifest:
     transaction_section = message.transaction_section if message.HasField("transaction_section") else None
     if transaction_section is None and message.HasField("deprecated_transaction_section"):
         transaction_section = message.deprecated_transaction_section
-    manifest = Manifest(
+    return Manifest(
         schema=schema,
         version=message.version,
         timestamp=time.seconds * _NANOSECONDS + time.nanos if message.HasField("timestamp") else None,
@@ -171,8 +171,9 @@ def parse_manifest(data: bytes | memoryview) -> Manifest:
         max_clustering_id=message.max_clustering_id if message.HasField("max_clustering_id") else None,
         unknown=unknown_of(message),
         unknown_of_fields={item.id: more for item in message.fields if (more := unknown_of(item))},
+        # The last of all: it empties the message of everything else.
+        fragments=Fragments.of_message(message),
     )
-    return replace(manifest, fragments=Fragments.of_message(message))
 
 
 def write_manifest(manifest: Manifest) -> bytes:
@@ -181,8 +182,8 @@ def write_manifest(manifest: Manifest) -> bytes:
         fields = write_fields(manifest.schema.fields)
         for item in fields:
             put_unknown(item, manifest.unknown_of_fields.get(item.id, b""))
+        front = wire.Manifest(fields=fields)
         rest = wire.Manifest(
-            fields=fields,
             version=manifest.version,
             version_aux_data=manifest.version_aux_data,
             schema_metadata=bytes_of_texts(manifest.schema.metadata),
@@ -206,10 +207,9 @@ def write_manifest(manifest: Manifest) -> bytes:
             clustering=manifest.clustering,
             max_clustering_id=manifest.max_clustering_id,
         )
-    message = manifest.fragments.message()
-    message.MergeFrom(rest)
-    put_unknown(message, manifest.unknown)
-    return write_message(message)
+    put_unknown(rest, manifest.unknown)
+    # Messages one behind another are read as one; in the order of their fields' numbers they are that one's bytes.
+    return b"".join((write_message(front), manifest.fragments.serialized(), write_message(rest)))
 
 
 def parse_aux_data(data: bytes | memoryview) -> dict[str, bytes]:

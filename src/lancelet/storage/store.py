@@ -9,7 +9,18 @@ from typing import Protocol, TypeGuard, runtime_checkable
 
 from lancelet.errors import InvalidInput
 
-__all__ = ["Browsable", "Data", "Entry", "Mappable", "Range", "Store", "Writer", "as_bytes", "maps_files"]
+__all__ = [
+    "Browsable",
+    "Data",
+    "Entry",
+    "Mappable",
+    "Range",
+    "Store",
+    "Writer",
+    "as_bytes",
+    "maps_files",
+    "tells_names",
+]
 
 #: ``(start, length)`` in bytes.
 Range = tuple[int, int]
@@ -149,3 +160,13 @@ class Browsable(Protocol):
 
     def names(self, folder: str) -> list[str]:
         """The names of what is in a folder, in byte order; of folders in it, too. None where there is no folder."""
+
+
+def tells_names(store: Store) -> TypeGuard[Browsable]:
+    """Whether a store is :class:`Browsable`: asked at each opening of a table, as :func:`maps_files` of each file.
+
+    >>> from lancelet.storage.local import LocalStore
+    >>> tells_names(LocalStore("/tmp"))
+    True
+    """
+    return hasattr(store, "names")

@@ -191,7 +191,8 @@ def _flagged(
     added: Fragments | None = None,
 ) -> Built:
     reader, writer = flags_for(
-        manifest if added is None else replace(manifest, fragments=added),
+        manifest,
+        fragments=added,
         indexes=indexes,
         stable_row_ids=stable_row_ids,
         transaction_file=bool(settings.transaction_file),

@@ -23,7 +23,7 @@ from lancelet.format.names import (
 )
 from lancelet.format.transaction import Transaction, parse_transaction
 from lancelet.storage.paths import join_uri
-from lancelet.storage.store import Browsable, Store
+from lancelet.storage.store import Store, tells_names
 
 __all__ = [
     "FoundManifest",
@@ -168,8 +168,9 @@ def find_manifests(store: Store) -> Iterator[FoundManifest]:
 
 def find_latest(store: Store) -> FoundManifest | None:
     """The newest manifest; None if there is none. Unsupported where names of both schemes stand side by side."""
-    if isinstance(store, Browsable):
-        return _latest_named(store, store.names(VERSIONS))
+    names = _names(store)
+    if names is not None:
+        return _latest_named(store, names)
     found = find_manifests(store)
     first = next(found, None)
     if first is None:
@@ -182,6 +183,11 @@ def find_latest(store: Store) -> FoundManifest | None:
         if other.version > latest.version:
             latest = other
     return latest
+
+
+def _names(store: Store) -> list[str] | None:
+    """What is in the folder of manifests, where a store tells that without a listing."""
+    return store.names(VERSIONS) if tells_names(store) else None
 
 
 def _latest_named(store: Store, names: Sequence[str]) -> FoundManifest | None:
@@ -212,8 +218,9 @@ def _named_by_both(store: Store) -> Unsupported:
 
 def newer_manifests(store: Store, version: int) -> list[tuple[int, str, NamingScheme]]:
     """Manifests after a version. By V2 names they stand first in the listing, however long the history is."""
-    if isinstance(store, Browsable):
-        named = (item for name in store.names(VERSIONS) if (item := _history(name)) is not None)
+    names = _names(store)
+    if names is not None:
+        named = (item for name in names if (item := _history(name)) is not None)
         places = (
             (item.version, manifest_path(item.version, item.scheme), item.scheme) for item in named if item.scheme
         )

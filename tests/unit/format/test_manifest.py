@@ -232,6 +232,12 @@ def test_fragments_whose_deletion_file_does_not_say_how_many_rows_it_has_are_wit
     assert fragments.deleted_rows().tolist() == [10, 0, 0]
 
 
+def test_the_bytes_of_a_manifest_are_those_of_one_message_with_its_fields_in_order() -> None:
+    for manifest in (MANIFEST, Manifest(Schema(()), fragments=many(3)), Manifest(Schema(()))):
+        data = write_manifest(manifest)
+        assert wire.Manifest.FromString(data).SerializeToString(deterministic=True) == data
+
+
 @pytest.mark.timing
 def test_a_manifest_of_a_hundred_thousand_fragments_opens_in_a_second_and_makes_no_object_for_each() -> None:
     data = write_manifest(replace(MANIFEST, fragments=many(100_000)))
