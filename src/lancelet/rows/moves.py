@@ -75,7 +75,7 @@ class Moves:
     ([1, 2], [True, False, True], [5, 5])
     """
 
-    __slots__ = ("_from", "_ids", "moves")
+    __slots__ = ("_from", "_ids", "_in_order", "moves")
 
     def __init__(self, moves: Iterable[Move]) -> None:
         """Corrupt where a fragment was moved away twice, or rows come to where they were before."""
@@ -90,7 +90,7 @@ class Moves:
                 self._from[source.fragment] = move, source, before
                 before += source.survivors
         self._ids = np.array(sorted(self._from), np.uint64)
-        _check_order(self.moves)
+        self._in_order = _in_order(self.moves)
 
     def __bool__(self) -> bool:
         return bool(self._from)
@@ -149,15 +149,13 @@ class Moves:
         A fragment into which rows of any others went, too, is not among them.
         """
         found = BitMap(fragments)
-        while True:
-            due = [move for move in self.moves if any(item.fragment in found for item in move.sources)]
-            if not due:
-                return found
-            for move in due:
-                sources = BitMap([item.fragment for item in move.sources])
-                if sources <= found:
-                    found |= BitMap([number for number, _ in move.targets])
-                found -= sources
+        # A move that is looked at after those that led to it finds all its sources that will ever be among them.
+        for move in self._in_order:
+            sources = BitMap([item.fragment for item in move.sources])
+            if sources and sources <= found:
+                found |= BitMap([number for number, _ in move.targets])
+            found -= sources
+        return found
 
 
 def _range(move: Move, begin: int, end: int) -> RowSet:
@@ -171,8 +169,8 @@ def _range(move: Move, begin: int, end: int) -> RowSet:
     return union_all(parts)
 
 
-def _check_order(moves: Sequence[Move]) -> None:
-    """Rows never come back: the moves can be put in an order in which each follows those that its rows came by."""
+def _in_order(moves: Sequence[Move]) -> list[Move]:
+    """The moves in an order in which each follows those that its rows came by; Corrupt where rows come back."""
     arrives = {number: at for at, move in enumerate(moves) for number, _ in move.targets}
     waiting = [{arrives[item.fragment] for item in move.sources if item.fragment in arrives} for move in moves]
     followers: dict[int, list[int]] = {}
@@ -180,16 +178,17 @@ def _check_order(moves: Sequence[Move]) -> None:
         for earlier in before:
             followers.setdefault(earlier, []).append(at)
     ready = [at for at, before in enumerate(waiting) if not before]
-    done = 0
+    ordered: list[Move] = []
     while ready:
         earlier = ready.pop()
-        done += 1
+        ordered.append(moves[earlier])
         for at in followers.get(earlier, ()):
             waiting[at].discard(earlier)
             if not waiting[at]:
                 ready.append(at)
-    if done < len(moves):
+    if len(ordered) < len(moves):
         raise Corrupt("rows that were moved come back to a fragment that they left")
+    return ordered
 
 
 def write_survivors(sources: Iterable[Source]) -> bytes:

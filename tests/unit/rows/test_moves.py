@@ -59,6 +59,17 @@ def test_every_row_is_followed_to_where_it_is(history, random):
     assert found.to_values().tolist() == sorted(address(ends[place]) for place in some if ends[place])
 
 
+def _whole(number):
+    return Source(number, 1, DeletionVector())
+
+
+def test_a_fragment_waits_for_another_that_comes_by_more_moves():
+    moves = [Move((_whole(0),), ((2, 1),)), Move((_whole(2),), ((3, 1),)), Move((_whole(1), _whole(3)), ((4, 2),))]
+    for order in (moves, moves[::-1]):
+        assert list(Moves(order).of_fragments(BitMap([0, 1]))) == [4]
+        assert not Moves(order).of_fragments(BitMap([0]))
+
+
 @settings(max_examples=100, deadline=None)
 @given(histories())
 def test_whole_fragments_go_where_all_their_rows_are(history):
