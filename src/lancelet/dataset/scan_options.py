@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lancelet.dataset.nearest import NearestOptions, nearest_of
 from lancelet.errors import Corrupt, InvalidInput
 from lancelet.expr import Call, Column, Expr, parse_filter, parse_value
+from lancelet.format.fields import Schema
 from lancelet.query.facts import facts_of
 from lancelet.query.nearest import DISTANCE, QUERY_INDEX
 from lancelet.query.request import (
@@ -167,10 +168,10 @@ def bind(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
         allowed_rows=_rows(options.row_addr_allowlist, "row_addr_allowlist"),
         blocked_rows=_rows(options.row_addr_blocklist, "row_addr_blocklist"),
     )
-    return _with_added(request, options, schema, [item.name for item in facts.stored.fields])
+    return _with_added(request, options, schema, facts.stored)
 
 
-def _with_added(request: ScanRequest, options: ScanOptions, schema: pa.Schema, stored: Sequence[str]) -> ScanRequest:
+def _with_added(request: ScanRequest, options: ScanOptions, schema: pa.Schema, stored: Schema) -> ScanRequest:
     """The request with the columns that are handed out without being named: those of a search, row ids, addresses."""
     first, last = [], [name for name, asked in _SYSTEM.items() if getattr(options, asked)]
     if request.nearest is not None:
@@ -181,7 +182,8 @@ def _with_added(request: ScanRequest, options: ScanOptions, schema: pa.Schema, s
         return request
     columns = request.columns
     if columns is None:
-        columns = tuple((name, Column((name,), schema.field(name).type)) for name in stored)
+        names = [item.name for item in stored.fields]
+        columns = tuple((name, Column((name,), schema.field(name).type)) for name in names)
     known = {name for name, _ in columns}
     before, behind = (
         tuple((name, Column((name,), schema.field(name).type)) for name in names if name not in known)

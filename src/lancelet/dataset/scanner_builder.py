@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
 
@@ -40,10 +39,10 @@ class ScannerBuilder:
 
     def __init__(self, ds: DatasetScanning) -> None:
         self.ds = ds
-        self._options = ScanOptions()
+        self._given: dict[str, object] = {}
 
     def _with(self, **changes: object) -> Self:
-        self._options = replace(self._options, **changes)  # type: ignore[arg-type]
+        self._given.update(changes)
         return self
 
     def apply_defaults(self, default_opts: Mapping[str, object]) -> Self:
@@ -228,7 +227,7 @@ class ScannerBuilder:
 
     def to_scanner(self) -> LanceScanner:
         """The scan."""
-        return LanceScanner(self.ds, self._options)
+        return LanceScanner(self.ds, ScanOptions(**self._given))  # type: ignore[arg-type]
 
 
 def _no_text_search() -> Unsupported:

@@ -183,6 +183,13 @@ class Ascending:
         high_inclusive: bool = True,
     ) -> tuple[int, int]:
         """Where the values between two bounds begin and end; NaNs with a minus sign are left out."""
+        if low is not None and low is high and self._keys is not None:
+            # One value: its key is made once.
+            key = self._key(low)
+            start = self.nulls + int(self._keys.searchsorted(key, "left" if low_inclusive else "right"))
+            return start, max(
+                start, self.nulls + int(self._keys.searchsorted(key, "right" if high_inclusive else "left"))
+            )
         start = self.first if low is None else self._place(low, after=not low_inclusive)
         stop = len(self.values) if high is None else self._place(high, after=high_inclusive)
         return start, max(start, stop)
@@ -208,13 +215,19 @@ class Ascending:
 
     def _place(self, value: pa.Scalar, *, after: bool) -> int:
         if self._keys is not None:
-            listed = pa.repeat(value, 1)
-            key = number_keys(listed, exact=True)[0] if self._exact else _asked(listed)[0]
-            return self.nulls + int(np.searchsorted(self._keys, key, "right" if after else "left"))
+            return self.nulls + int(self._keys.searchsorted(self._key(value), "right" if after else "left"))
         search = bisect_right if after else bisect_left
         values = self.values
         place = search(range(self.nulls, len(values)), value.as_py(), key=lambda at: values[at].as_py())
         return self.nulls + place
+
+    def _key(self, value: pa.Scalar) -> np.integer:
+        if pat.is_integer(value.type) and value.is_valid:
+            integer: np.integer = value.type.to_pandas_dtype()(value.as_py())
+            return integer
+        listed = pa.repeat(value, 1)
+        found: np.integer = number_keys(listed, exact=True)[0] if self._exact else _asked(listed)[0]
+        return found
 
     def places(self, wanted: pa.Array) -> Int64s:
         """The places, ascending, of the values equal to any of those wanted, none of which is null.

@@ -135,9 +135,8 @@ def _looked_up(lookup: IndexLookup, table: OpenTable) -> Answer:
         elif segment.moves is not None:
             moved = segment.moves.of_rows
             mask = SelectionMask(moved(mask.listed), moved(mask.nulls), mask.inverted)
-        own = RowSet.of_fragments(segment.fragments)
-        listed.append(mask.true_among(own))
-        nulls.append(mask.null_among(own))
+        listed.append(mask.true_among(segment.rows))
+        nulls.append(mask.null_among(segment.rows))
         exact = exact and answer.exact
     return Answer(SelectionMask(union_all(listed), union_all(nulls)), exact)
 

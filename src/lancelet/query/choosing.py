@@ -70,7 +70,8 @@ def choose(plan: FilterPlan, table: OpenTable, *, always: bool = False, told: bo
         declined[number] = f"about {expected:,} of {among[number]:,} rows: looking at all is expected to cost less"
     if told:
         rows = [None if found is None else _expected(found, table, told=True) for found in plan.lookups]
-    return Choice(replace(plan, lookups=tuple(lookups)), tuple(rows), tuple(declined))
+    chosen = replace(plan, lookups=tuple(lookups)) if any(declined) else plan
+    return Choice(chosen, tuple(rows), tuple(declined))
 
 
 def covered_rows(table: OpenTable, fragments: frozenset[int]) -> int:

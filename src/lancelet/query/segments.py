@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from lancelet.query.moved import moves_for
 from lancelet.query.request import column_named
 from lancelet.rows.bitmaps import parse_bitmap
 from lancelet.rows.moves import Moves
+from lancelet.rows.row_sets import RowSet
 from lancelet.table.paths import Places
 
 __all__ = ["Segment", "SegmentsByPath", "open_segment", "segments_by_path"]
@@ -29,6 +30,8 @@ class Segment:
     metadata: IndexMetadata
     kind: pa.DataType
     fragments: frozenset[int]
+    #: Every row of those fragments.
+    rows: RowSet
     #: Where rows went that the segment may name by the addresses they had; None where none did.
     moves: Moves | None = None
 
@@ -74,14 +77,21 @@ def _segments(indexes: Sequence[IndexMetadata], places: Places, moves: Moves | N
         named = parse_bitmap(item.fragment_bitmap, f"coverage of index {item.name!r}")
         fragments = frozenset(named if moves is None else moves.of_fragments(named)) & present
         kind = column_named(".".join(path), facts.bound).type
-        found.setdefault(path, {}).setdefault(item.name, []).append(Segment(item, kind, fragments, moves))
+        found.setdefault(path, {}).setdefault(item.name, []).append(
+            Segment(item, kind, fragments, RowSet.of_fragments(fragments), moves)
+        )
     return found
 
 
 def open_segment(segment: Segment, places: Places, *, stable_row_ids: bool) -> OpenIndex | Skipped:
-    """The index of a segment; nothing is read."""
-    store, folder = places.index(segment.metadata)
-    return open_index(store, folder, segment.metadata, segment.kind, stable_row_ids=stable_row_ids)
+    """The index of a segment, the same for as long as the places are in use; nothing is read."""
+    key = OpenIndex, segment.metadata.uuid
+    found = places.kept.get(key)
+    if found is None:
+        store, folder = places.index(segment.metadata)
+        made = open_index(store, folder, segment.metadata, segment.kind, stable_row_ids=stable_row_ids)
+        found = places.kept.setdefault(key, made)
+    return cast("OpenIndex | Skipped", found)
 
 
 def _paths(schema: Schema) -> Mapping[int, tuple[str, ...]]:

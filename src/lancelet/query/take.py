@@ -214,19 +214,32 @@ def _outside(row: int, rows: int) -> InvalidInput:
 def _spots(table: OpenTable, addresses: UInt64s) -> UInt64s:
     """The same of addresses; InvalidInput where there is no such fragment, or no such row in it."""
     counts = table.counts
+    if len(addresses) == 1:
+        return np.array([_spot(table, int(addresses[0]))], np.uint64)
     numbers, which = np.unique(addresses >> np.uint64(32), return_inverse=True)
     places = np.array([table.facts.place_of(number) for number in numbers.tolist()], np.int64)[which]
     offsets = (addresses & np.uint64(LARGEST)).astype(np.int64)
     outside = np.flatnonzero(offsets >= counts.physical[places])
     if len(outside):
-        number, rows = int(numbers[which[outside[0]]]), int(counts.physical[places[outside[0]]])
-        raise InvalidInput(f"row {int(offsets[outside[0]]):,} of fragment {number} asked for, it has {rows:,}")
+        _spot(table, int(addresses[outside[0]]))
     spots: UInt64s = (places << 32 | offsets).astype(np.uint64)
     return spots
 
 
+def _spot(table: OpenTable, address: int) -> int:
+    """The same of one address."""
+    number, offset = address >> 32, address & LARGEST
+    place = table.facts.place_of(number)
+    rows = int(table.counts.physical[place])
+    if offset >= rows:
+        raise InvalidInput(f"row {offset:,} of fragment {number} asked for, it has {rows:,}")
+    return place << 32 | offset
+
+
 def _live(table: OpenTable, spots: UInt64s) -> UInt64s:
     """Those of the rows that are not deleted."""
+    if len(spots) == 1 and not table.counts.deleted[int(spots[0]) >> 32]:
+        return spots
     places = (spots >> np.uint64(32)).astype(np.int64)
     dead = np.zeros(len(spots), np.bool_)
     for place in np.unique(places[table.counts.deleted[places] > 0]).tolist():

@@ -117,6 +117,9 @@ def by_fragment(addresses: UInt64s) -> Iterator[tuple[int, UInt32s, npt.NDArray[
     >>> [(fragment, offsets.tolist()) for fragment, offsets, _ in by_fragment(join([1, 0, 1], [5, 6, 4]))]
     [(0, [6]), (1, [5, 4])]
     """
+    if addresses.size == 1:
+        yield int(addresses[0]) >> 32, offsets_of(addresses), None
+        return
     fragments, offsets = split(addresses)
     order: npt.NDArray[np.int64] | None = None
     if fragments.size > 1 and bool(np.any(fragments[1:] < fragments[:-1])):

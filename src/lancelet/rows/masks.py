@@ -76,7 +76,7 @@ class SelectionMask:
 
     def null_among(self, rows: RowSet) -> RowSet:
         """Those of ``rows`` for which the condition is null."""
-        return rows & self.nulls
+        return rows & self.nulls if self.nulls else NO_ROWS
 
     def selects(self, rows: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether the condition is true, for each address or id."""

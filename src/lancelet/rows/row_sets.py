@@ -171,8 +171,11 @@ def union_all(sets: Iterable[RowSet]) -> RowSet:
     >>> len(union_all([RowSet.of([1]), RowSet.of([2]), RowSet.of([1])]))
     2
     """
+    known = [rows for rows in sets if rows]
+    if len(known) < 2:
+        return known[0] if known else NO_ROWS
     gathered: dict[int, list[BitMap | None]] = {}
-    for rows in sets:
+    for rows in known:
         for fragment, bitmap in rows.fragments.items():
             gathered.setdefault(fragment, []).append(bitmap)
     return RowSet({fragment: _any(bitmaps) for fragment, bitmaps in gathered.items()})

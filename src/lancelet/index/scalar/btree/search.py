@@ -111,7 +111,7 @@ class BTreeIndex:
         table = self.files.open(PAGES)
         lookup = self._lookup()
         for place in range(len(lookup.numbers)):
-            self._page(table, lookup, place)
+            self._page(lookup, place, table)
 
     def _lookup(self) -> Lookup:
         uri = self.files.uri(LOOKUP)
@@ -137,7 +137,7 @@ class BTreeIndex:
         return process_objects().get((self.files.uri(PAGES), "nulls"), make)
 
     def _between(self, query: Between) -> RowSet:
-        lookup, table = self._lookup(), self.files.open(PAGES)
+        lookup = self._lookup()
         bounds = query.low, query.high, query.low_inclusive, query.high_inclusive
         first, last = lookup.pages(
             query.low, query.high, low_inclusive=query.low_inclusive, high_inclusive=query.high_inclusive
@@ -147,35 +147,38 @@ class BTreeIndex:
             # NaNs with a minus sign come first in the file, and count as the largest all the same.
             start, stop = lookup.first_pages()
             places = [place for place in range(start, stop) if not first <= place < last]
-            pieces = [_within(self._page(table, lookup, place), query) for place in places]
+            pieces = [_within(self._page(lookup, place), query) for place in places]
         if not lookup.in_order or last - first <= _CACHED_PAGES:
-            pieces += [_within(self._page(table, lookup, place), query) for place in range(first, last)]
+            pieces += [_within(self._page(lookup, place), query) for place in range(first, last)]
         else:
-            pieces += self._span(table, lookup, first, last, query)
+            pieces += self._span(lookup, first, last, query)
         if not pieces:
             return NO_ROWS
         return RowSet.of(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
 
-    def _span(self, table: StoredTable, lookup: Lookup, first: int, last: int, query: Between) -> list[UInt64s]:
+    def _span(self, lookup: Lookup, first: int, last: int, query: Between) -> list[UInt64s]:
         """The rows of a long range: its first and last page are searched, those between are taken whole."""
-        head, tail = self._page(table, lookup, first), self._page(table, lookup, last - 1)
+        table = self.files.open(PAGES)
+        head, tail = self._page(lookup, first, table), self._page(lookup, last - 1, table)
         start, stop = _rows(lookup, first + 1, table).start, _rows(lookup, last - 1, table).start
         inner = [self._ids(table, begin, min(_WINDOW_ROWS, stop - begin)) for begin in range(start, stop, _WINDOW_ROWS)]
         return [_within(head, query), *inner, _within(tail, query)]
 
     def _in(self, values: pa.Array) -> RowSet:
-        lookup, table = self._lookup(), self.files.open(PAGES)
+        lookup = self._lookup()
         by_page = _values_by_page(lookup, values)
         pieces = []
         for place, wanted in by_page.items():
-            page = self._page(table, lookup, place)
+            page = self._page(lookup, place)
             pieces.append(page.ids[page.values.places(values.take(pa.array(wanted)))])
         return RowSet.of(np.concatenate(pieces)) if pieces else NO_ROWS
 
-    def _page(self, table: StoredTable, lookup: Lookup, place: int) -> _Page:
+    def _page(self, lookup: Lookup, place: int, opened: StoredTable | None = None) -> _Page:
+        """A page; the file that holds it is opened, if it is not yet, where the cache does not have the page."""
         number = int(lookup.numbers[place])
 
         def make() -> tuple[_Page, int]:
+            table = self.files.open(PAGES) if opened is None else opened
             values, ids = table.read([VALUES, IDS], _rows(lookup, place, table))
             if values.type != self.value_type:
                 found = f"the index has values of type {values.type}, its column is {self.value_type}"
@@ -187,7 +190,7 @@ class BTreeIndex:
             page = _Page(Ascending(values), _ids_of(ids, table))
             return page, page.values.nbytes + page.ids.nbytes
 
-        return process_objects().get((table.uri, number), make)
+        return process_objects().get((self.files.uri(PAGES), number), make)
 
     def _ids(self, table: StoredTable, start: int, count: int) -> UInt64s:
         return _ids_of(table.read([IDS], slice(start, start + count))[0], table)
