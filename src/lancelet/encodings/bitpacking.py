@@ -100,10 +100,10 @@ def encode_inline(values: Fixed) -> EncodedChunks:
     """One block a chunk, each at the least width its values allow."""
     words = values.words()
     counts = even_counts(len(words), BLOCK)
-    starts = np.empty(len(counts), np.int64)
+    bounds = np.empty(len(counts) + 1, np.int64)
     out = np.empty(len(counts) * (BLOCK + 1) * words.itemsize, np.uint8)
-    size = bitpack.pack_inline(words, out, starts)
-    pieces = Pieces(out[:size], starts, np.diff(starts, append=size))
+    bounds[-1] = size = bitpack.pack_inline(words, out, bounds[:-1])
+    pieces = Pieces(out[:size], bounds[:-1], bounds[1:] - bounds[:-1])
     return EncodedChunks(InlineBitpacking(values.bits), counts, (pieces,))
 
 

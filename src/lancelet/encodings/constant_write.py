@@ -88,7 +88,11 @@ def _scalar(page: LeafPage, valid: np.ndarray | None) -> Bytes | None:
             return bits[:1] if bits.min() == bits.max() else None
         case Fixed(bits, count, data):
             words = data[: count * (bits // 8)]
-            table = words.view(f"<u{bits // 8}").reshape(-1, 1) if bits in (8, 16, 32, 64) else words.reshape(count, -1)
+            if bits in (8, 16, 32, 64):
+                words = words.view(f"<u{bits // 8}")
+                if valid is None and words[0] != words[-1]:
+                    return None
+            table = words.reshape(count, -1)
             first = table[0 if valid is None else int(valid.argmax())]
             if not _same(table[:_SAMPLE], first, None if valid is None else valid[:_SAMPLE]):
                 return None
@@ -107,6 +111,8 @@ def _shared_string(offsets: np.ndarray, data: Bytes, valid: np.ndarray | None) -
     """Null strings have no bytes, so equal ones repeat each other throughout ``data``."""
     first = 0 if valid is None else int(valid.argmax())
     length = int(offsets[first + 1] - offsets[first])
+    if valid is None and length != offsets[-1] - offsets[-2]:
+        return None
     lengths = np.diff(offsets[: _SAMPLE + 1])
     if not _same(lengths.reshape(-1, 1), np.array([length]), None if valid is None else valid[:_SAMPLE]):
         return None

@@ -89,17 +89,23 @@ def highest_visible(layers: tuple[Layer, ...]) -> int:
     return highest
 
 
+def _largest(pieces: Pieces) -> int:
+    return int(pieces.sizes.max()) if len(pieces.sizes) else 0
+
+
 def _logs(counts: Ints) -> np.ndarray:
-    logs = np.round(np.log2(counts)).astype(np.uint8)
+    logs = np.rint(np.log2(counts)).astype(np.uint8)
     logs[-1:] = 0
     return logs
 
 
 def _check_values(page: LeafPage, chunks: EncodedChunks, large: bool) -> None:
     """Refuse values so wide that two of them exceed a chunk: only a user's request leads here."""
-    sizes = sum((pieces.sizes for pieces in chunks.buffers), np.zeros(len(chunks.counts), np.int64))
     most = (_LARGEST_CHUNK if large else _LARGEST_SMALL_CHUNK) - 64
-    if len(sizes) and int(sizes.max()) > most:
+    if sum(map(_largest, chunks.buffers)) <= most:
+        return
+    sizes = sum((pieces.sizes for pieces in chunks.buffers), np.zeros(len(chunks.counts), np.int64))
+    if int(sizes.max()) > most:
         raise InvalidInput(
             f"a mini-block of {int(sizes.max()):,} bytes of type {page.kind}, expected at most {most:,}",
             hint="leave lance-encoding:structural-encoding out, or make it fullzip",
@@ -110,7 +116,12 @@ def _check_sizes(levels: list[Pieces], values: tuple[Pieces, ...], large: bool) 
     """Cut the page where levels make a chunk larger than its header can say."""
     width = 4 if large else 2
     header = (2 + 2 * len(levels) + width * len(values) + 7) // 8 * 8
-    total = header + sum((pieces.sizes + 7) // 8 * 8 for pieces in (*levels, *values))
     most = _LARGEST_CHUNK if large else _LARGEST_SMALL_CHUNK
+    longest = [_largest(pieces) for pieces in levels]
+    together = header + sum(size + 7 for size in (*longest, *map(_largest, values)))
+    if together <= most and max(longest, default=0) <= _MOST_LEVELS:
+        # The largest pieces would fit even if they met in one chunk.
+        return
+    total = header + sum((pieces.sizes + 7) // 8 * 8 for pieces in (*levels, *values))
     if np.any(total > most) or any(np.any(pieces.sizes > _MOST_LEVELS) for pieces in levels):
         raise TooManyLevels
