@@ -181,19 +181,19 @@ def flags_for(
     some, every = seen.row_ids_known()
     if (some or stable) and not every:
         raise InvalidInput("some fragments have no row ids, expected them in all, because the table's are stable")
-    conditions = {
-        DELETION_FILES: bool(seen.with_deletions()),
-        STABLE_ROW_IDS: some or stable,
-        TABLE_CONFIG: bool(manifest.config),
-        BASE_PATHS: bool(manifest.base_paths),
-        NO_TRANSACTION_FILE: not transaction_file,
-        OVERLAY_FILES: seen.overlaid(),
-        COVERING_INDEXES: any(index.covering_fields for index in indexes),
-        MIXED_VERSIONS: _are_mixed(manifest, seen),
-        SPILLED_LINEAGE: seen.spilled(),
-        UNIQUE_FIELD_IDS: manifest.max_allocated_field_id is not None,
-    }
-    both = sum(flag.value for flag, holds in conditions.items() if holds and flag.words is Words.BOTH)
-    writer = sum(flag.value for flag, holds in conditions.items() if holds and flag.words is Words.WRITER)
+    conditions = (
+        (DELETION_FILES, bool(seen.with_deletions())),
+        (STABLE_ROW_IDS, some or stable),
+        (TABLE_CONFIG, bool(manifest.config)),
+        (BASE_PATHS, bool(manifest.base_paths)),
+        (NO_TRANSACTION_FILE, not transaction_file),
+        (OVERLAY_FILES, seen.overlaid()),
+        (COVERING_INDEXES, any(index.covering_fields for index in indexes)),
+        (MIXED_VERSIONS, _are_mixed(manifest, seen)),
+        (SPILLED_LINEAGE, seen.spilled()),
+        (UNIQUE_FIELD_IDS, manifest.max_allocated_field_id is not None),
+    )
+    both = sum(flag.value for flag, holds in conditions if holds and flag.words is Words.BOTH)
+    writer = sum(flag.value for flag, holds in conditions if holds and flag.words is Words.WRITER)
     both |= manifest.reader_flags & manifest.writer_flags & _KEPT
     return both, both | writer

@@ -61,7 +61,7 @@ class Fragments(Sequence[Fragment]):
         for descriptor, _ in general.ListFields():
             if descriptor.name != "fragments":
                 general.ClearField(descriptor.name)
-        made = Fragments()
+        made = Fragments.__new__(Fragments)
         made._hold(wire.Manifest(fragments=message.fragments) if unknown_of(message) else message)
         return made
 
@@ -132,7 +132,9 @@ class Fragments(Sequence[Fragment]):
 
     def with_deletions(self) -> list[int]:
         """Places of the fragments with a deletion file."""
-        return self._counted().with_deletions.copy()
+        if self._counts is not None:
+            return self._counts.with_deletions.copy()
+        return [place for place, item in enumerate(self._messages) if item.HasField("deletion_file")]
 
     def _counted(self) -> _Counts:
         """All counts by one walk: what takes time is the object that protobuf makes of each fragment it shows."""

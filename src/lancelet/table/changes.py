@@ -23,7 +23,8 @@ __all__ = ["append", "create_index", "delete", "merge", "overwrite", "project", 
 def append(work: Work, operation: op.Append) -> Work:
     """The rows before, and new ones behind them."""
     # Ids of fragments to append are nobody's reservation: whatever stands there was another table's, or none.
-    work, new = number_fragments(work, (replace(item, id=0) for item in operation.fragments))
+    unnumbered = (replace(item, id=0) if item.id else item for item in operation.fragments)
+    work, new = number_fragments(work, unnumbered)
     work, new = lineage.number_rows(work, new)
     return replace(work, fragments=work.fragments.changed({}, added=new))
 

@@ -233,7 +233,7 @@ def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, v
         # What was counted may have emptied fragments.
         reader, writer = flags_for(manifest, indexes=built.indexes, transaction_file=True)
         manifest = replace(manifest, reader_flags=reader, writer_flags=writer)
-    built = replace(built, manifest=manifest, dictionary_values=kept_dictionaries(source, manifest))
+    built = Built(manifest, built.indexes, kept_dictionaries(source, manifest))
     current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
     return built
 
