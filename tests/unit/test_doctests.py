@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lancelet import log
+from lancelet.storage import memory
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
@@ -31,8 +32,9 @@ def modules_with_examples() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _no_logger_stays() -> Iterator[None]:
-    """A logger that an example sets listens until the process ends; other tests ask whether anybody listens."""
+def _nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What examples keep in memory, and loggers that they set, end with them: other tests of this process have own."""
+    monkeypatch.setattr(memory, "_objects", {})
     yield
     log._listening.close()
 

@@ -60,7 +60,7 @@ def test_values_in_memory_and_on_disk_are_those_of_the_last_row_with_the_key(cou
 
 def test_what_was_put_aside_goes_with_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    store = MemoryStore("memory://joined")
+    store = MemoryStore("memory://joined-rows")
     create(store, pa.table({"k": range(100)}))
     rows = join_rows(given(50).to_reader(), "k", most=0)
     assert len(list(tmp_path.iterdir())) == 1
