@@ -172,7 +172,13 @@ def _check_ranges(ranges: tuple[Range, ...], limit: int, alignment: int, page: i
 def _parse_column_encoding(message: wire.Encoding) -> ColumnEncoding:
     if message.WhichOneof("location") != "direct":
         raise Unsupported("the column's encoding is not within its metadata")
-    url, content = unwrap(message.direct.encoding, "column encoding")
+    data = message.direct.encoding
+    # Nearly all columns of all files are encoded alike.
+    return _remembered_encoding(data) if len(data) <= _LARGEST_REMEMBERED else _unwrapped_encoding(data)
+
+
+def _unwrapped_encoding(data: bytes) -> ColumnEncoding:
+    url, content = unwrap(data, "column encoding")
     if url != _COLUMN_URL:
         raise Unsupported(f"the column's encoding has type {url!r}, expected {_COLUMN_URL!r}")
     return parse_column_encoding(content)
@@ -202,6 +208,7 @@ def _parse_description(data: bytes, version: FileVersion) -> PageDescription:
 
 _LARGEST_REMEMBERED = 16 * 2**10
 _remembered = lru_cache(maxsize=1024)(_parse_description)
+_remembered_encoding = lru_cache(maxsize=64)(_unwrapped_encoding)
 
 
 def describe_page(description: PageDescription, *, buffers: Sequence[Range], length: int, priority: int) -> Page:

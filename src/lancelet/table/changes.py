@@ -83,7 +83,7 @@ def rewrite(
     groups = []
     for group in operation.groups:
         for item in group.old_fragments:
-            work.existing(item.id, "Rewrite")
+            work.place(item.id, "Rewrite")
             changes[item.id] = None
         work, new = number_fragments(work, group.new_fragments)
         added.extend(new)

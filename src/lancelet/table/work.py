@@ -33,10 +33,14 @@ class Work:
 
     def existing(self, fragment_id: int, operation: str) -> Fragment:
         """The fragment with an id; InvalidInput where an operation names one that is not there."""
+        return self.fragments[self.place(fragment_id, operation)]
+
+    def place(self, fragment_id: int, operation: str) -> int:
+        """Where it stands, without a look at it."""
         place = self.fragments.place_of(fragment_id)
         if place is None:
             raise InvalidInput(f"{operation} names fragment {fragment_id}, which the table does not have")
-        return self.fragments[place]
+        return place
 
 
 def begin(current: Manifest, indexes: Iterable[IndexMetadata], *, version: int, stable_row_ids: bool) -> Work:

@@ -42,6 +42,11 @@ def test_equal_descriptions_are_parsed_once() -> None:
     assert parse_description(PAGE.description, V2) is parse_description(bytes(PAGE.description), V2)
 
 
+def test_equal_encodings_of_columns_are_parsed_once() -> None:
+    data = write_column(Column((PAGE,), encoding=BlobColumn(ValuesColumn())))
+    assert parse_column(data, V2, 300).encoding is parse_column(data, V2, 300).encoding
+
+
 @pytest.mark.parametrize(
     ("page", "message", "byte_range"),
     [
