@@ -142,7 +142,7 @@ def _reads(
 ) -> tuple[float, float]:
     """Requests and bytes of some fragments, of which a share of the rows is looked at."""
     route = plan.route if plan.filter is None else plan.route_of(left)
-    way = Way(plan, route, window_bytes(plan.memory_budget, _AHEAD))
+    way = Way(plan, route, window_bytes(plan.memory_budget, _AHEAD), table)
     projections = [projection for projection, _ in way.steps] + [way.rest]
     every = max(len(group) // _SAMPLES, 1)
     samples = group[::every][:_SAMPLES]

@@ -10,6 +10,8 @@ from typing import TypeVar, cast
 from lancelet.config import default_options
 from lancelet.format.fragments import Fragment
 from lancelet.query.facts import FragmentCounts, TableFacts, facts_of
+from lancelet.query.layouts import Projection
+from lancelet.query.reads import Reads
 from lancelet.query.stored import StoredFragment, open_fragment
 from lancelet.storage.locks import fork_safe_lock
 from lancelet.storage.store import maps_files
@@ -64,6 +66,11 @@ class OpenTable:
             stored = self.fragment(place)
             physical[place], deleted[place] = stored.physical_rows, len(stored.deleted)
         return FragmentCounts(counts.ids, physical, deleted, ())
+
+    def projection(self, reads: Reads, *, as_keys: bool = False) -> Projection:
+        """How some columns are read; the same for questions that read the same, which so learn from each other."""
+        key = Projection, reads.schema, reads.system, as_keys
+        return self.kept(key, lambda: Projection(reads, as_keys=as_keys))
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What was made for a key before, or is made now; of many keys the oldest are forgotten."""

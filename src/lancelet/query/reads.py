@@ -33,6 +33,8 @@ class Reads:
     def without(self, fields: Sequence[Field]) -> Reads:
         """The same without some of the stored fields."""
         kept = tuple(item for item in self.schema.fields if item not in fields)
+        if len(kept) == len(self.schema.fields):
+            return self
         schema = replace(self.schema, fields=kept)
         return Reads(schema, schema_to_arrow(schema), self.system)
 
@@ -71,8 +73,10 @@ def reads_of(stored: Schema, exprs: Iterable[Expr]) -> Reads:
 
 def reads_at(stored: Schema, paths: set[tuple[str, ...]]) -> Reads:
     """The columns at some paths."""
-    fields = tuple(item for top in stored.fields if (item := _pruned(top, paths, 0)) is not None)
-    names = {item.name for item in stored.fields}
+    tops = {path[0] for path in paths}
+    named = [top for top in stored.fields if top.name in tops]
+    fields = tuple(item for top in named if (item := _pruned(top, paths, 0)) is not None)
+    names = {top.name for top in named}
     system = tuple(name for name in SYSTEM_COLUMNS if (name,) in paths and name not in names)
     schema = Schema(fields, stored.metadata)
     return Reads(schema, schema_to_arrow(schema), system)

@@ -159,7 +159,8 @@ class _Scan:
         found = self._ways.get(left)
         if found is None:
             route = self.plan.route if left is None else self.plan.route_of(left)
-            found = self._ways[left] = Way(self.plan, route, window_bytes(self.plan.memory_budget, self.ahead))
+            target = window_bytes(self.plan.memory_budget, self.ahead)
+            found = self._ways[left] = Way(self.plan, route, target, open_table(self.places))
         return found
 
     def threads(self) -> ThreadPoolExecutor | None:

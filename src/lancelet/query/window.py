@@ -14,6 +14,7 @@ from lancelet.errors import InvalidInput
 from lancelet.expr import Column, Expr, evaluate
 from lancelet.query.keys import plain
 from lancelet.query.layouts import Projection
+from lancelet.query.opened import OpenTable
 from lancelet.query.pace import Pace
 from lancelet.query.picking import pick
 from lancelet.query.plan import Piece, Route, ScanPlan
@@ -29,10 +30,10 @@ _Columns = Mapping[str, pa.ChunkedArray | pa.Array]
 class Way:
     """A route that is being taken: how its columns are read, and how many rows of them at once."""
 
-    def __init__(self, plan: ScanPlan, route: Route, target: int) -> None:
+    def __init__(self, plan: ScanPlan, route: Route, target: int, table: OpenTable) -> None:
         self.plan, self.route = plan, route
-        self.steps = [(Projection(step.reads, as_keys=True), step.condition) for step in route.steps]
-        self.rest = Projection(route.rest)
+        self.steps = [(table.projection(step.reads, as_keys=True), step.condition) for step in route.steps]
+        self.rest = table.projection(route.rest)
         least = plan.request.batch_size
         self.rest_pace = Pace(self.rest, target, least=least)
         self.first_pace = Pace(self.steps[0][0], target, least=least) if self.steps else self.rest_pace

@@ -51,8 +51,9 @@ class _Run:
         snapshot = pair.before if task.side is Side.BEFORE else pair.after
         assert snapshot is not None
         self.scan = plan_scan(snapshot, plan.scan_request(task.side))
-        self.way = Way(self.scan, self.scan.route, window_bytes(self.scan.memory_budget, 1))
         self.matching = Matching(plan, pair, task.side)
+        target = window_bytes(self.scan.memory_budget, 1)
+        self.way = Way(self.scan, self.scan.route, target, self.matching.own)
 
     def tables(self) -> Iterator[pa.Table]:
         """The changed rows of all fragments."""
