@@ -93,10 +93,10 @@ def write_manifest_file(
     manifest: Manifest,
     *,
     indexes: IndexSection | Iterable[IndexMetadata] = (),
-    transaction: Transaction | None = None,
+    transaction: Transaction | bytes | None = None,
     dictionary_values: bytes = b"",
 ) -> bytes:
-    """The bytes of a file with a manifest, the indexes of its version, and the transaction that made it.
+    """The bytes of a file with a manifest, the indexes of its version, and the transaction that made it, or its bytes.
 
     ``dictionary_values`` come first, where the schema says they are. Positions in ``manifest`` are set to where the
     sections come to lie; auxiliary data is not carried over.
@@ -104,7 +104,8 @@ def write_manifest_file(
     section = indexes if isinstance(indexes, IndexSection) else IndexSection(tuple(indexes))
     pieces = [dictionary_values]
     index_place = _put(pieces, write_index_section(section)) if section.indexes or section.unknown else None
-    transaction_place = None if transaction is None else _put(pieces, write_transaction(transaction))
+    told = write_transaction(transaction) if isinstance(transaction, Transaction) else transaction
+    transaction_place = None if told is None else _put(pieces, told)
     placed = replace(manifest, index_section=index_place, transaction_section=transaction_place, version_aux_data=0)
     position = _put(pieces, write_manifest(placed))
     return b"".join([*pieces, _TRAILER.pack(position, *_NUMBERS, _MAGIC)])

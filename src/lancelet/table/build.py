@@ -66,6 +66,8 @@ class Built:
     indexes: tuple[IndexMetadata, ...] = ()
     #: See :meth:`lancelet.format.manifest_file.ManifestFile.dictionary_values`.
     dictionary_values: bytes = b""
+    #: The transaction as its own file has it.
+    transaction: bytes = b""
 
 
 def first_manifest(transaction: Transaction, settings: Settings) -> Built:

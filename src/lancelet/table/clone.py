@@ -173,8 +173,8 @@ def _publish(
     made = replace(cloned, branch=operation.branch_name, timestamp=time_ns(), transaction_file=name, tag="")
     reader, writer = flags_for(made, indexes=indexes)
     made = replace(made, reader_flags=reader, writer_flags=writer)
-    target.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
-    built = Built(made, indexes, kept_dictionaries(source, made))
+    built = Built(made, indexes, kept_dictionaries(source, made), write_transaction(transaction))
+    target.put(f"{TRANSACTIONS}/{name}", built.transaction)
     if not publish(target, built, transaction, scheme=source.scheme):
         raise AlreadyExists("somebody else made a table here first", uri=target.uri)
     path = manifest_path(made.version, source.scheme)

@@ -233,8 +233,8 @@ def _build(current: Snapshot, transaction: Transaction, settings: Settings, *, v
         # What was counted may have emptied fragments.
         reader, writer = flags_for(manifest, indexes=built.indexes, transaction_file=True)
         manifest = replace(manifest, reader_flags=reader, writer_flags=writer)
-    built = Built(manifest, built.indexes, kept_dictionaries(source, manifest))
-    current.store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
+    built = Built(manifest, built.indexes, kept_dictionaries(source, manifest), write_transaction(transaction))
+    current.store.put(f"{TRANSACTIONS}/{name}", built.transaction)
     return built
 
 
@@ -268,7 +268,7 @@ def publish(store: Store, built: Built, transaction: Transaction, *, scheme: Nam
     Raises what the store said where even looking does not tell whether it was made.
     """
     path = manifest_path(built.manifest.version, scheme)
-    data = _manifest_file(built, transaction)
+    data = _manifest_file(built)
     try:
         store.put_if_absent(path, data)
     except AlreadyExists:
@@ -284,11 +284,11 @@ def publish(store: Store, built: Built, transaction: Transaction, *, scheme: Nam
     return True
 
 
-def _manifest_file(built: Built, transaction: Transaction) -> bytes:
+def _manifest_file(built: Built) -> bytes:
     return write_manifest_file(
         built.manifest,
         indexes=built.indexes,
-        transaction=transaction,
+        transaction=built.transaction,
         dictionary_values=built.dictionary_values,
     )
 
@@ -326,7 +326,7 @@ def _is_ours(store: Store, path: str, data: bytes, transaction: Transaction) -> 
 
 def _commit_detached(snapshot: Snapshot, transaction: Transaction, settings: Settings) -> Committed:
     built = _build(snapshot, transaction, settings, version=new_detached_version())
-    data = _manifest_file(built, transaction)
+    data = _manifest_file(built)
     snapshot.store.put_if_absent(manifest_path(built.manifest.version), data)
     return Committed(built.manifest, transaction)
 
@@ -349,8 +349,9 @@ def create_table(
     )
     built = first_manifest(transaction, settings)
     nothing = replace(built.manifest, version=0, max_fragment_id=None)
-    built = replace(built, manifest=repaired(store, nothing, built.manifest, transaction.operation))
-    store.put(f"{TRANSACTIONS}/{name}", write_transaction(transaction))
+    counted = repaired(store, nothing, built.manifest, transaction.operation)
+    built = replace(built, manifest=counted, transaction=write_transaction(transaction))
+    store.put(f"{TRANSACTIONS}/{name}", built.transaction)
     if _publish(store, built, transaction, scheme=scheme, lock=commit_lock):
         return Committed(built.manifest, transaction)
     return _conflict(open_snapshot(store, version=1), retryable=False, reason="another made the table")

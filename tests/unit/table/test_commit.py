@@ -15,7 +15,7 @@ from lancelet.errors import InvalidInput, LanceletError, Storage
 from lancelet.format import operations as op
 from lancelet.format.fragments import Fragment
 from lancelet.format.names import NamingScheme, manifest_path
-from lancelet.format.transaction import Transaction
+from lancelet.format.transaction import Transaction, parse_transaction
 from lancelet.rows.deletion_files import read_deletions
 from lancelet.storage.counting import CountingStore, Counts
 from lancelet.storage.memory import MemoryStore
@@ -60,6 +60,16 @@ def test_the_last_of_many_commits_costs_what_the_first_does(
         snapshot = open_snapshot(counting, version=None if latest else outcome.version)
         assert snapshot.version == outcome.version
         assert not latest or requests(counting, before) == {"list": 1, "read_all": 1}
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_version_and_the_file_of_its_transaction_tell_the_same(store: MemoryStore, detached: bool) -> None:
+    made = committed(commit(make_table(store), Transaction(1, append()), detached=detached))
+    for version in (1, made.version):
+        read = open_snapshot(store, version=version)
+        told = read.file.transaction()
+        assert told is not None
+        assert parse_transaction(store.read_all(f"_transactions/{read.manifest.transaction_file}")) == told
 
 
 def test_ids_of_fragments_and_rows_go_on_from_what_others_have_taken(store: MemoryStore) -> None:
