@@ -43,6 +43,13 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(text: str, kept: list[i
     assert keep(parse_filter(text, ROWS.schema), ROWS).nonzero()[0].tolist() == kept
 
 
+def test_nans_of_both_signs_are_in_a_list_with_one() -> None:
+    # Infinity less itself is a NaN whose sign is that of no literal.
+    rows = pa.table({"f": [float("inf"), 1.0, float("nan"), None]})
+    kept = keep(parse_filter("f - f IN (CAST('NaN' AS DOUBLE), 7)", rows.schema), rows)
+    assert kept.nonzero()[0].tolist() == [0, 2]
+
+
 def test_an_unknown_column_is_named_with_its_nearest_match() -> None:
     with pytest.raises(InvalidInput, match=r"no column 'p\.y'.*x"):
         parse_filter("p.y = 1", ROWS.schema)

@@ -249,6 +249,9 @@ def _in(_: Call, values: Sequence[Datum], rows: int) -> Datum:
         value, known = _narrow(value), _narrow(known)
         known = _both_zeros(known)
     found = pc.is_in(value, value_set=known)
+    if pat.is_floating(value.type) and pc.any(pc.is_nan(known)).as_py():
+        # NaNs of both signs are one, which sets do not know: infinity less itself has another sign than a literal.
+        found = pc.or_(found, pc.fill_null(pc.is_nan(value), False))
     unknown = pc.is_null(value) if value.null_count else None
     if wanted.null_count:
         unknown = pc.invert(found)
