@@ -26,8 +26,9 @@ def taken_by_index(plan: ScanPlan, answers: Answers, table: OpenTable) -> pa.Tab
     request = plan.request
     if request.include_deleted or request.ranges or not table.near or not plan.outputs:
         return None
-    ids = plan.counts.ids if plan.places is None else plan.counts.ids[list(plan.places)]
-    addresses = _addresses(answers, ids.tolist(), fast_search=request.fast_search)
+    chosen = slice(None) if plan.places is None else list(plan.places)
+    fragments = zip(plan.counts.ids[chosen].tolist(), plan.counts.physical[chosen].tolist(), strict=True)
+    addresses = _addresses(answers, fragments, fast_search=request.fast_search)
     if addresses is None:
         return None
     found = take_live(table, _taking(plan, table), addresses)
@@ -36,11 +37,11 @@ def taken_by_index(plan: ScanPlan, answers: Answers, table: OpenTable) -> pa.Tab
     return found
 
 
-def _addresses(answers: Answers, fragments: Iterable[int], *, fast_search: bool) -> UInt64s | None:
-    """The rows in the order of the fragments; None if there are many, or any must be looked at."""
+def _addresses(answers: Answers, fragments: Iterable[tuple[int, int]], *, fast_search: bool) -> UInt64s | None:
+    """The rows in the order of the fragments, of which so many there are; None if many, or any must be looked at."""
     pieces = []
     count = 0
-    for fragment in fragments:
+    for fragment, physical_rows in fragments:
         if fast_search and not answers.covers(fragment):
             continue
         if answers.is_empty(fragment):
@@ -48,10 +49,12 @@ def _addresses(answers: Answers, fragments: Iterable[int], *, fast_search: bool)
         candidates = answers.of_fragment(fragment)
         if candidates.rows is None or candidates.left:
             return None
-        count += len(candidates.rows)
+        # Rows that a caller allows need not be there.
+        rows = candidates.rows[: candidates.rows.searchsorted(physical_rows)]
+        count += len(rows)
         if count > _FEW:
             return None
-        pieces.append(candidates.rows.astype(np.uint64) | np.uint64(fragment << 32))
+        pieces.append(rows.astype(np.uint64) | np.uint64(fragment << 32))
     if len(pieces) == 1:
         return pieces[0]
     return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)

@@ -20,6 +20,7 @@ from lancelet.query.blob_outputs import holds_blobs
 from lancelet.query.files import kept_data_file
 from lancelet.query.layouts import Projection
 from lancelet.query.plan import Piece
+from lancelet.query.selection import Selection
 from lancelet.query.stored import StoredFragment
 from lancelet.rows.deletions import NO_DELETIONS, DeletionVector
 from lancelet.table.paths import Places
@@ -88,6 +89,13 @@ class JoinedFragments(StoredFragment):
         for member, begin, end in zip(self.members, self.begins, self.begins[1:], strict=False):
             if max(start, begin) < min(stop, end):
                 yield member.fragment.id, min(stop, end) - max(start, begin)
+
+    def ends_within(self, selection: Selection) -> list[int]:
+        """For each fragment how many of the selected rows come before its end."""
+        ends = np.array(self.begins[1:])
+        if selection.whole:
+            return list((ends.clip(selection.start, selection.stop) - selection.start).tolist())
+        return list(selection.numbers.searchsorted(ends).tolist())
 
     def _shared(self, rows: Rows) -> Iterator[tuple[StoredFragment, Rows]]:
         """Each member with those of the rows that are its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import TypeVar
 
 import pyarrow as pa
@@ -68,7 +69,9 @@ _OPENED_AHEAD = 8
 
 def run_scan(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Iterator[pa.RecordBatch]:
     """The batches of a scan; the next windows are read while one is handed out."""
-    return batches_of(tables_of(plan, places, watch), plan.request)
+    # Batches end where fragments do, as those of pylance, also where small ones are read as one.
+    by_fragment = not plan.request.strict_batch_size
+    return batches_of(tables_of(plan, places, watch, by_fragment=by_fragment), plan.request)
 
 
 def read_table(plan: ScanPlan, places: Places, watch: Watch | None = None) -> pa.Table:
@@ -111,14 +114,18 @@ def scan(
     return pa.RecordBatchReader.from_batches(plan.schema, run_scan(plan, places or Places.of(snapshot)))
 
 
-def tables_of(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Iterator[pa.Table]:
+def tables_of(
+    plan: ScanPlan, places: Places, watch: Watch | None = None, *, by_fragment: bool = False
+) -> Iterator[pa.Table]:
     """The rows of a scan as they are read, window by window; no table is empty.
 
-    A ``watch`` is told which rows are looked at; for it to see what is read, ``places`` are its own.
+    A ``watch`` is told which rows are looked at; for it to see what is read, ``places`` are its own. ``by_fragment``
+    says that rows of several fragments are to be tables of their own, also where they are read together.
     """
     if plan.fetch is not None:
         readers = BlobReaders(places)
-        return with_bytes(tables_of(plan.fetch.scan, places, watch), plan.fetch.outputs, plan.schema, readers)
+        scanned = tables_of(plan.fetch.scan, places, watch, by_fragment=by_fragment)
+        return with_bytes(scanned, plan.fetch.outputs, plan.schema, readers)
     if plan.search is not None:
         closest = Closest(plan.search.nearest)
         found = closest_of(closest, _Scan(plan.search.scan, places, watch).results(closest.among))
@@ -126,7 +133,7 @@ def tables_of(plan: ScanPlan, places: Places, watch: Watch | None = None) -> Ite
     if plan.sort is not None:
         keys = tables_of(narrowed(plan.sort, open_table(places)), places, watch)
         return sorted_tables(plan, plan.sort, places, keys)
-    return limited(_Scan(plan, places, watch).tables(), plan.skip, plan.take)
+    return limited(_Scan(plan, places, watch).tables(by_fragment=by_fragment), plan.skip, plan.take)
 
 
 def count_of_plan(plan: ScanPlan, places: Places, watch: Watch | None = None) -> int:
@@ -169,12 +176,17 @@ class _Scan:
             return waiting()
         return reading_ahead() if default_options().threads > 1 else None
 
-    def tables(self) -> Iterator[pa.Table]:
-        """The rows of all windows."""
-        return (table for table in self.results(_itself) if table.num_rows)
+    def tables(self, *, by_fragment: bool = False) -> Iterator[pa.Table]:
+        """The rows of all windows; those of several fragments each by itself where that is asked for."""
+        if by_fragment:
+            return (table for tables in self._results(self._parted) for table in tables if table.num_rows)
+        return (table for table in self._results(self._finished) if table.num_rows)
 
     def results(self, each: Callable[[pa.Table], _Result]) -> Iterator[_Result]:
         """What ``each`` makes of the rows of each window, on the thread that read them."""
+        return self._results(lambda found: each(self._finished(found)))
+
+    def _results(self, each: Callable[[Found], _Result]) -> Iterator[_Result]:
         in_order = self.plan.request.in_order
         tasks = (partial(self._result, window, each) for window in self._windows())
         for found in carried_out(tasks, self.threads(), ahead=self.ahead, in_order=in_order):
@@ -193,12 +205,12 @@ class _Scan:
     def _count(self, window: Window) -> int:
         return self._found(window).selection.count
 
-    def _result(self, window: Window, each: Callable[[pa.Table], _Result]) -> _Result | Found:
+    def _result(self, window: Window, each: Callable[[Found], _Result]) -> _Result | Found:
         """What is made of the rows of a window; where they are too many to be read at once, those that were found."""
         found = self._found(window)
         if window.way.steps and found.split(window.way.rest_pace.rows(window.stored))[1] is not None:
             return found
-        return each(self._finished(found))
+        return each(found)
 
     def _found(self, window: Window) -> Found:
         found = window.find()
@@ -206,21 +218,26 @@ class _Scan:
             window.way.first_pace.seen(window.selection.count, found.first_bytes)
         return found
 
-    def _pieces(self, found: Found, each: Callable[[pa.Table], _Result]) -> Iterator[Callable[[], _Result]]:
+    def _pieces(self, found: Found, each: Callable[[Found], _Result]) -> Iterator[Callable[[], _Result]]:
         """What is made of the rows found, in pieces of the size that seems right by the time they are read."""
         left: Found | None = found
         while left is not None:
             piece, left = left.split(found.window.way.rest_pace.rows(found.window.stored))
             if piece.selection.count:
-                yield partial(self._made, piece, each)
-
-    def _made(self, found: Found, each: Callable[[pa.Table], _Result]) -> _Result:
-        return each(self._finished(found))
+                yield partial(each, piece)
 
     def _finished(self, found: Found) -> pa.Table:
         table = found.table()
         found.window.way.rest_pace.seen(table.num_rows, table.nbytes)
         return table
+
+    def _parted(self, found: Found) -> list[pa.Table]:
+        """The same, the rows of each fragment by themselves."""
+        table, stored = self._finished(found), found.window.stored
+        if not isinstance(stored, JoinedFragments):
+            return [table]
+        ends = stored.ends_within(found.selection)
+        return [table.slice(first, last - first) for first, last in pairwise([0, *ends])]
 
     def _windows(self) -> Iterator[Window]:
         for piece, stored in self._fragments():
@@ -293,10 +310,6 @@ class _Scan:
             left = None if self.answers is None else self.answers.left_of(piece.fragment.id)
             stored.open_files(self.way(left).first_pace.projection)
         return piece, stored
-
-
-def _itself(table: pa.Table) -> pa.Table:
-    return table
 
 
 def _chooses(request: ScanRequest) -> bool:

@@ -92,3 +92,14 @@ def test_of_a_damaged_file_among_others_the_name_is_told(tmp_path: Path) -> None
     cut.write_bytes(whole[:-8])
     with pytest.raises(Corrupt, match="lance"):
         lancelet.dataset(str(path)).to_table()
+
+
+@pytest.mark.parametrize(("condition", "sizes"), [(None, [3, 3, 3, 1]), ("x % 3 = 1", [1, 1, 1]), ("x > 4", [1, 3, 1])])
+def test_batches_end_where_fragments_do(tmp_path: Path, condition: str | None, sizes: list[int]) -> None:
+    made = lancelet.write_dataset(pa.table({"x": range(10)}), str(tmp_path / "t"), max_rows_per_file=3)
+    assert [batch.num_rows for batch in made.to_batches(filter=condition)] == sizes
+    assert [batch.num_rows for batch in made.scanner(filter=condition, batch_size=2).to_batches()] == [
+        piece for size in sizes for piece in [2] * (size // 2) + [1] * (size % 2)
+    ]
+    strict = made.scanner(filter=condition, batch_size=4, strict_batch_size=True).to_batches()
+    assert [batch.num_rows for batch in strict][:-1] == [4] * ((sum(sizes) - 1) // 4)
