@@ -28,30 +28,16 @@ reader = pa.RecordBatchReader.from_batches(batch(0).schema, (batch(start) for st
 lancelet.write_dataset(reader, path, max_rows_per_file=2**17).delete("k % 3 = 1")
 """
 COMPACT = """
-import sys, threading, time
+import sys
 import lancelet
-
-def in_use():
-    # Pages of mapped files are given back whenever others want them: they are not counted.
-    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("RssAnon", "RssShmem")))
-    return sum(int(text.split()[0]) for text in fields.values()) * 1024 / 2**20
-
-most, going = 0.0, True
-def watch():
-    global most
-    while going:
-        most = max(most, in_use())
-        time.sleep(0.005)
+from lancelet.testing.memory_peak import MemoryPeak
 
 dataset = lancelet.dataset(sys.argv[1])
 before = dataset.count_rows()
-thread = threading.Thread(target=watch)
-thread.start()
-made = dataset.optimize.compact_files(target_rows_per_fragment=2**30)
-going = False
-thread.join()
+with MemoryPeak() as peak:
+    made = dataset.optimize.compact_files(target_rows_per_fragment=2**30)
 assert made.fragments_added == 1 and dataset.count_rows() == before
-print(round(most))
+print(round(peak.most / 2**10))
 """
 
 

@@ -12,17 +12,13 @@ import pytest
 MOST_MEGABYTES = 200
 #: What each process does first: a file of about 1 GB once decoded is made of one batch, again and again.
 COMMON = """
-import sys, threading, time
+import sys
 import numpy as np, pyarrow as pa
 from lancelet.file import LanceFileReader, LanceFileWriter
+from lancelet.testing.memory_peak import MemoryPeak
 
 path, case, version = sys.argv[1:]
 draw = np.random.default_rng(1)
-
-def in_use():
-    # Pages of mapped files are given back whenever others want them: they are not counted.
-    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("RssAnon", "RssShmem")))
-    return sum(int(text.split()[0]) for text in fields.values()) / 1e3
 
 def batch():
     if case == "vectors":
@@ -40,21 +36,10 @@ def batch():
         return pa.table({"n": pa.nulls(2_000_000, pa.int64())})
     return pa.table({f"c{n}": draw.integers(0, 2**40, 20_000) for n in range(200)})
 
-class Peak:
-    def __enter__(self):
-        self.base = self.most = in_use()
-        self.going = True
-        self.thread = threading.Thread(target=self.watch)
-        self.thread.start()
-        return self
-    def watch(self):
-        while self.going:
-            self.most = max(self.most, in_use())
-            time.sleep(0.002)
-    def __exit__(self, *_):
-        self.going = False
-        self.thread.join()
-        print(round(self.most - self.base))
+class Peak(MemoryPeak):
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        print(round((self.most - self.base) / 1e3))
 """
 WRITE = """
 table = batch()

@@ -30,33 +30,19 @@ reader = pa.RecordBatchReader.from_batches(schema, (batch(start) for start in ra
 lancelet.write_dataset(reader, path, max_rows_per_file=2**23)
 """
 BUILD = """
-import sys, threading, time
+import sys, time
 import lancelet
-
-def in_use():
-    # Pages of mapped files are given back whenever others want them: they are not counted.
-    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("RssAnon", "RssShmem")))
-    return sum(int(text.split()[0]) for text in fields.values()) * 1024 / 2**20
-
-most, going = 0.0, True
-def watch():
-    global most
-    while going:
-        most = max(most, in_use())
-        time.sleep(0.005)
+from lancelet.testing.memory_peak import MemoryPeak
 
 dataset = lancelet.dataset(sys.argv[1])
-thread = threading.Thread(target=watch)
-thread.start()
-began = time.perf_counter(), time.process_time()
-dataset.create_scalar_index("x", "BTREE")
-took = time.perf_counter() - began[0], time.process_time() - began[1]
-going = False
-thread.join()
+with MemoryPeak() as peak:
+    began = time.perf_counter(), time.process_time()
+    dataset.create_scalar_index("x", "BTREE")
+    took = time.perf_counter() - began[0], time.process_time() - began[1]
 wanted = "0" if sys.argv[2] == "int64" else "'0'"
 assert "x_idx" in dataset.scanner(filter=f"x = {wanted}").explain_plan()
 assert dataset.count_rows(f"x = {wanted}") == 1
-print(round(most), round(took[0]), round(took[1]))
+print(round(peak.most / 2**10), round(took[0]), round(took[1]))
 """
 
 

@@ -11,17 +11,13 @@ import pytest
 
 #: In a process of its own: the table is made, then merged into with a budget, and the peak of its memory told.
 SCRIPT = """
-import sys, threading, time
+import sys, time
 import numpy as np, pyarrow as pa
 import lancelet
+from lancelet.testing.memory_peak import MemoryPeak
 
 path, rows, source = sys.argv[1], *map(int, sys.argv[2:])
 STEP = 250_000
-
-def in_use():
-    # Pages of mapped files are given back whenever others want them: they are not counted.
-    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("RssAnon", "RssShmem")))
-    return sum(int(text.split()[0]) for text in fields.values()) / 1e3
 
 def batch(keys, word):
     texts = pa.array(np.char.add(word, (keys % 9973).astype(str)))
@@ -38,23 +34,12 @@ def scattered(numbers):
     return (numbers * 7_368_787) % (2 * rows)
 
 lancelet.write_dataset(made(rows, lambda numbers: numbers, "old "), path)
-base = most = in_use()
-going = True
-
-def watch():
-    global most
-    while going:
-        most = max(most, in_use())
-        time.sleep(0.01)
-
-thread = threading.Thread(target=watch)
-thread.start()
-began, cpu = time.perf_counter(), time.process_time()
-merge = lancelet.dataset(path).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
-counts = merge.execute(made(source, scattered, "new "))
-took, used = time.perf_counter() - began, time.process_time() - cpu
-going = False
-thread.join()
+with MemoryPeak() as peak:
+    began, cpu = time.perf_counter(), time.process_time()
+    merge = lancelet.dataset(path).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+    counts = merge.execute(made(source, scattered, "new "))
+    took, used = time.perf_counter() - began, time.process_time() - cpu
+base, most = peak.base / 1e3, peak.most / 1e3
 found = lancelet.dataset(path)
 keys = scattered(np.arange(source))
 inserted = int((keys >= rows).sum())
